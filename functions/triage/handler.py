@@ -1,0 +1,8 @@
+"""The triage: one run per slot."""
+
+from __future__ import annotations
+
+from shared.runtime import wiring
+from shared.runtime.scheduled_door import scheduled_door
+
+handler = scheduled_door("triage", wiring.triage)

@@ -1,0 +1,200 @@
+"""What wakes somebody, and which page tells them what to do.
+
+An alarm is a value here; `infra.watch` makes it real and connects it to the topic. Each names the section of
+the runbook that starts from it, and a test looks that section up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from infra import naming, signals
+from shared.contract import metrics, names
+from shared.core.lane import LaneSpec
+from shared.core.stage import StageSpec
+
+RUNBOOK = "docs/runbooks/alarms.md"
+ITERATOR_AGE_MS = 60_000
+SILENT_PERIODS = 3
+"""A schedule that was not seen for this many periods is silent."""
+
+AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmSpec:
+    """One alarm: `subject` is what it is about, `problem` what is wrong, `means` one sentence for a tired reader."""
+
+    subject: str
+    problem: str
+    means: str
+    metric: cloudwatch.IMetric
+    threshold: float
+    comparison: cloudwatch.ComparisonOperator = AT_LEAST
+    of: int = 1
+    """Points looked at."""
+    at_least: int = 1
+    """Points of these that must be bad."""
+    silence_is_bad: bool = False
+
+    @property
+    def runbook(self) -> str:
+        """The section of the runbook that starts from this alarm."""
+        return f"{RUNBOOK}#{self.problem}"
+
+    @property
+    def description(self) -> str:
+        """What the message on somebody's telephone says."""
+        return f"{self.means} See {self.runbook}"
+
+
+def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
+    """What can go wrong in one lane."""
+    worker = names.worker(lane.name)
+    dead_letters = names.dead_letter_queue(stage.name, lane.name)
+    # Without metric math, only what is visible can be watched.
+    standing = signals.depth(dead_letters) if stage.metrics_alarms else signals.visible(dead_letters)
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="dead-letters",
+        means=f"Jobs of lane {lane.name} have failed and wait for an operator.",
+        metric=standing,
+        threshold=1,
+    )
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="queue-age",
+        means=f"The queue of lane {lane.name} is older than twice the work it may hold.",
+        metric=signals.of_queue(names.queue(stage.name, lane.name), "ApproximateAgeOfOldestMessage"),
+        threshold=2 * lane.queue_window_s,
+        of=5,
+        at_least=3,
+    )
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="effects-unknown",
+        means=f"Lane {lane.name} sent something and does not know whether it arrived.",
+        metric=signals.counted(metrics.UNKNOWN, lane=lane.name, service=worker),
+        threshold=1,
+    )
+    yield _failures(lane, stage)
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="quarantined",
+        means=f"Lane {lane.name} received something nobody can read.",
+        metric=signals.counted(metrics.QUARANTINED, lane=lane.name, service="triage"),
+        threshold=1,
+    )
+    yield from _of_function(worker, stage)
+
+
+def _failures(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:
+    five = Duration.minutes(5)
+    worker = names.worker(lane.name)
+    failed = signals.counted(metrics.FAILED, lane=lane.name, service=worker, period=five)
+    if not stage.metrics_alarms:
+        return AlarmSpec(
+            subject=lane.name,
+            problem="jobs-failing",
+            means=f"At least ten jobs of lane {lane.name} failed within five minutes.",
+            metric=failed,
+            threshold=10,
+        )
+    completed = signals.counted(metrics.COMPLETED, lane=lane.name, service=worker, period=five)
+    share = cloudwatch.MathExpression(
+        # A share of very few jobs says nothing.
+        expression="IF(FILL(failed, 0) + FILL(completed, 0) >= 20, 100 * FILL(failed, 0) / (FILL(failed, 0) + FILL(completed, 0)), 0)",
+        label="failed, percent",
+        period=five,
+        using_metrics={"failed": failed, "completed": completed},
+    )
+    return AlarmSpec(
+        subject=lane.name,
+        problem="jobs-failing",
+        means=f"More than 5 % of the jobs of lane {lane.name} fail.",
+        metric=share,
+        threshold=5,
+        comparison=ABOVE,
+    )
+
+
+def of_engine(stage: StageSpec) -> Iterator[AlarmSpec]:
+    """What can go wrong in the engine."""
+    yield AlarmSpec(
+        subject="stream",
+        problem="stream-behind",
+        means="Admission is more than a minute behind: new jobs wait although they may run.",
+        metric=signals.of_function(stage.name, "stream", "IteratorAge", statistic="Maximum"),
+        threshold=ITERATOR_AGE_MS,
+        comparison=ABOVE,
+        of=3,
+        at_least=2,
+    )
+    for of, problem, means in (
+        ("stream", "stream-gave-up", "Lambda gave up on records of the stream: jobs may be stored and not sent."),
+        ("schedule", "schedule-undelivered", "A schedule could not start its function."),
+        ("run", "run-failed", "A scheduled run ended with an error or was never started."),
+    ):
+        yield AlarmSpec(
+            subject=of,
+            problem=problem,
+            means=means,
+            metric=signals.visible(naming.failure_queue(stage.name, of)),
+            threshold=1,
+        )
+    for name in names.SCHEDULED:
+        period_s = getattr(stage.schedules, name)
+        yield AlarmSpec(
+            subject=name,
+            problem="schedule-silent",
+            means=f"The {name} has not run for {SILENT_PERIODS} periods.",
+            metric=signals.of_function(stage.name, name, "Invocations", period=Duration.seconds(period_s)),
+            threshold=1,
+            comparison=BELOW,
+            of=SILENT_PERIODS,
+            at_least=SILENT_PERIODS,
+            silence_is_bad=True,
+        )
+    yield AlarmSpec(
+        subject="auditor",
+        problem="jobs-repaired",
+        means="The auditor found stranded jobs and mended them: something loses messages.",
+        metric=signals.counted(metrics.REPAIRED, lane="all", service="auditor"),
+        threshold=1,
+    )
+    yield AlarmSpec(
+        subject="stream",
+        problem="records-isolated",
+        means="The stream consumer set aside rows it could not read or admit.",
+        metric=signals.counted(metrics.STREAM_ERRORS, lane="all", service="stream"),
+        threshold=1,
+    )
+    for name in names.ENGINE_FUNCTIONS:
+        yield from _of_function(name, stage)
+
+
+def _of_function(function: str, stage: StageSpec) -> Iterator[AlarmSpec]:
+    yield AlarmSpec(
+        subject=function,
+        problem="function-errors",
+        means=f"{names.function(stage.name, function)} raises errors or runs out of time.",
+        metric=signals.of_function(stage.name, function, "Errors"),
+        threshold=1,
+        of=5,
+        at_least=3,
+    )
+    yield AlarmSpec(
+        subject=function,
+        problem="function-throttled",
+        means=f"{names.function(stage.name, function)} is throttled: each refusal uses up a receive.",
+        metric=signals.of_function(stage.name, function, "Throttles"),
+        threshold=1,
+        of=5,
+        at_least=3,
+    )

@@ -1,0 +1,77 @@
+"""Where each resource of the grants table is. Put together from physical names wherever there is one, so that
+stacks do not hold on to each other; what has no name of its own (a stream, a key, a secret) is passed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import ArnFormat, Stack
+
+from infra import naming
+from infra.grants import Resource
+from shared.contract import names
+from shared.core.stage import StageSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arns:
+    """The resources as one function's stack sees them."""
+
+    stack: Stack
+    stage: StageSpec
+    lane: str | None = None
+    stream_arn: str | None = None
+    key_arn: str | None = None
+    secret_arn: str | None = None
+
+    def of(self, resource: Resource) -> list[str]:
+        """Every ARN the word stands for; none when this stage does not have it (a lane without a secret)."""
+        match resource:
+            case Resource.JOBS | Resource.EFFECTS | Resource.CONTROL | Resource.LEDGER | Resource.HISTORY:
+                return [self.table(resource.value)]
+            case Resource.WAITING:
+                return [f"{self.table('jobs')}/index/{names.WAITING_INDEX}"]
+            case Resource.STREAM:
+                return [_needed(self.stream_arn, resource)]
+            case Resource.ANY_STREAM:
+                return [f"{self.table('jobs')}/stream/*"]
+            case Resource.OWN_QUEUE:
+                return [self.queue(names.queue(self.stage.name, _needed(self.lane, resource)))]
+            case Resource.LANE_QUEUES:
+                return [self.queue(names.queue(self.stage.name, lane)) for lane in self.stage.lanes]
+            case Resource.DEAD_LETTERS:
+                return [self.queue(names.dead_letter_queue(self.stage.name, lane)) for lane in self.stage.lanes]
+            case Resource.STREAM_FAILURES:
+                return [self.queue(naming.failure_queue(self.stage.name, "stream"))]
+            case Resource.RUN_FAILURES:
+                return [self.queue(naming.failure_queue(self.stage.name, "run"))]
+            case Resource.CONTENT:
+                return [f"{self.bucket()}/*"]
+            case Resource.CONTENT_KEY:
+                return [_needed(self.key_arn, resource)]
+            case Resource.SECRET:
+                return [self.secret_arn] if self.secret_arn else []
+
+    def table(self, name: str) -> str:
+        """A table."""
+        return self.stack.format_arn(
+            service="dynamodb", resource="table", resource_name=names.table(self.stage.name, name)
+        )
+
+    def queue(self, name: str) -> str:
+        """A queue, by its physical name."""
+        return self.stack.format_arn(service="sqs", resource=name)
+
+    def bucket(self) -> str:
+        """The content store's bucket."""
+        bucket = names.bucket(self.stage.name, self.stack.account, self.stack.region)
+        return self.stack.format_arn(
+            service="s3", resource=bucket, region="", account="", arn_format=ArnFormat.NO_RESOURCE_NAME
+        )
+
+
+def _needed(value: str | None, resource: Resource) -> str:
+    if value is None:
+        raise ValueError(f"{resource.value}: this function's stack was not told where it is")
+    return value

@@ -1,0 +1,137 @@
+"""The Control stack: the stream consumer and the scheduled functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra import environment, naming, queues
+from infra.arns import Arns
+from infra.deployment import Deployment
+from infra.function import PlatformFunction
+from infra.schedules import ScheduledRun
+from shared.contract import names, table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What an engine function gets."""
+
+    timeout_s: int
+    memory_mb: int
+
+
+SIZES: Mapping[str, Size] = {
+    "stream": Size(timeout_s=60, memory_mb=512),
+    "dispatcher": Size(timeout_s=50, memory_mb=512),
+    "sweeper": Size(timeout_s=120, memory_mb=256),
+    "triage": Size(timeout_s=50, memory_mb=256),
+    "auditor": Size(timeout_s=600, memory_mb=512),
+}
+
+STREAM_BATCH = 10
+STREAM_PARALLEL = 4
+"""Batches of one shard at a time; a job's own records stay in order."""
+STREAM_RETRIES = 100
+STREAM_MAX_AGE = Duration.hours(12)
+"""The stream forgets after 24 h: half of it is left to notice and mend."""
+
+
+class ControlStack(Stack):
+    """Admission, dispatch, sweep, triage and audit."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, deployment: Deployment, stream_arn: str, key_arn: str
+    ) -> None:
+        stage = deployment.stage
+        super().__init__(
+            scope,
+            construct_id,
+            env=deployment.environment,
+            stack_name=names.stack(stage.name, "Control"),
+            description=f"Penstock {stage.name}: admission, dispatch, sweep, triage, audit",
+        )
+        self._deployment = deployment
+        self._arns = Arns(stack=self, stage=stage, stream_arn=stream_arn, key_arn=key_arn)
+        self.functions = {name: self._function(name) for name in names.ENGINE_FUNCTIONS}
+        self.failures = {of: self._failure_queue(of) for of in ("stream", "schedule", "run")}
+        self._read_stream(stream_arn)
+        self._schedule_runs()
+
+    def _function(self, name: str) -> PlatformFunction:
+        return PlatformFunction(
+            self,
+            name.capitalize(),
+            deployment=self._deployment,
+            name=name,
+            package=name,
+            granted_as=name,
+            arns=self._arns,
+            environment=environment.of_engine(name, self._deployment.stage, self),
+            timeout_s=SIZES[name].timeout_s,
+            memory_mb=SIZES[name].memory_mb,
+        )
+
+    def _read_stream(self, stream_arn: str) -> None:
+        consumer = self.functions["stream"]
+        mapping = lambda_.CfnEventSourceMapping(
+            self,
+            "Outbox",
+            function_name=consumer.function.function_name,
+            event_source_arn=stream_arn,
+            batch_size=STREAM_BATCH,
+            parallelization_factor=STREAM_PARALLEL,
+            # From the first record: a job stored before the consumer existed is still sent.
+            starting_position="TRIM_HORIZON",
+            maximum_retry_attempts=STREAM_RETRIES,
+            maximum_record_age_in_seconds=int(STREAM_MAX_AGE.to_seconds()),
+            bisect_batch_on_function_error=True,
+            # Holds positions, not records: the auditor mends what ends here.
+            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures["stream"].queue_arn)
+            ),
+            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
+                filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=pattern) for pattern in stream_filters()]
+            ),
+        )
+        # Lambda looks at the stream and the failure queue while it makes the mapping: the role must be whole.
+        mapping.node.add_dependency(consumer.role)
+
+    def _schedule_runs(self) -> None:
+        stage = self._deployment.stage
+        group = scheduler.CfnScheduleGroup(self, "Schedules", name=naming.schedule_group(stage.name))
+        for name in names.SCHEDULED:
+            period_s = getattr(stage.schedules, name)
+            if SIZES[name].timeout_s >= period_s:
+                raise ValueError(f"schedules.{name}: a run may take {SIZES[name].timeout_s} s, so runs would overlap")
+            ScheduledRun(
+                self,
+                f"{name.capitalize()}Run",
+                stage=stage.name,
+                name=name,
+                period_s=period_s,
+                function=self.functions[name].function,
+                group=group,
+                undelivered=self.failures["schedule"],
+                failed_runs=self.failures["run"],
+            )
+
+    def _failure_queue(self, of: str) -> sqs.Queue:
+        stage = self._deployment.stage.name
+        return queues.failure_queue(
+            self, f"{of.capitalize()}Failures", name=naming.failure_queue(stage, of), stage=stage
+        )
+
+
+def stream_filters() -> list[str]:
+    """New and returning jobs that stand in no index, and failed jobs. A removal has no new image: never passed."""
+    open_path = {"status": {"S": ["queued"]}, table.WAITING_PK: {"S": [{"exists": False}]}}
+    failed = {"status": {"S": ["failed"]}}
+    return [json.dumps({"dynamodb": {"NewImage": image}}) for image in (open_path, failed)]

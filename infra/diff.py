@@ -1,0 +1,125 @@
+"""`python -m infra.diff`: what a deploy of this version changes, and whether it would lose anything.
+
+    python -m infra.diff            compare every stage with its last release; 1 when a store would be lost
+    python -m infra.diff --accept   make the present templates the last release (once it is deployed)
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra import release
+from infra.deployment import Deployment, project_version
+from infra.main import new_app, synthesize
+from infra.packages import Packages
+from infra.rules.assembly import Assembly
+from infra.stage import load_stage
+from shared.contract import names
+from shared.core.stage import STAGES
+
+STORES: Mapping[str, tuple[str, ...]] = {
+    "AWS::DynamoDB::GlobalTable": ("TableName", "KeySchema", "StreamSpecification", "GlobalSecondaryIndexes"),
+    "AWS::S3::Bucket": ("BucketName",),
+    "AWS::KMS::Key": ("KeySpec", "KeyUsage", "MultiRegion"),
+    "AWS::SecretsManager::Secret": ("Name",),
+    "AWS::SQS::Queue": ("QueueName", "FifoQueue"),
+}
+"""What remembers, and the properties whose change makes CloudFormation build it anew (or cannot be undone)."""
+
+GUARDS = ("DeletionPolicy", "UpdateReplacePolicy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One difference to the last release."""
+
+    stage: str
+    where: str
+    what: str
+    loses: bool = False
+
+    def __str__(self) -> str:
+        return f"{'!' if self.loses else ' '} {self.stage} {self.where}: {self.what}"
+
+
+def changes(stage: str, before: release.Templates, after: release.Templates) -> Iterator[Change]:
+    """Every difference, losses marked. Both sides normalized."""
+    for stack in sorted({*before, *after}):
+        old = before.get(stack, {}).get("Resources", {})
+        new = after.get(stack, {}).get("Resources", {})
+        for resource in sorted({*old, *new}):
+            where = f"{stack}/{resource}"
+            for what, loses in _resource_changes(old.get(resource), new.get(resource)):
+                yield Change(stage=stage, where=where, what=what, loses=loses)
+
+
+def _resource_changes(
+    old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> Iterator[tuple[str, bool]]:
+    if old is None:
+        yield f"added, {new['Type'] if new else ''}", False
+        return
+    kind = old["Type"]
+    if new is None:
+        yield f"removed, {kind}", kind in STORES
+        return
+    if new["Type"] != kind:
+        yield f"becomes {new['Type']}, was {kind}", kind in STORES
+        return
+    before, after = old.get("Properties", {}), new.get("Properties", {})
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            replaced = name in STORES.get(kind, ())
+            yield f"{name} changed{' (replaces it)' if replaced else ''}", replaced
+    for guard in GUARDS:
+        if old.get(guard) != new.get(guard):
+            weaker = kind in STORES and old.get(guard) == "Retain"
+            yield f"{guard} was {old.get(guard)}, is {new.get(guard)}", weaker
+
+
+def current(stage: str) -> release.Templates:
+    """The stage's templates as this version makes them. Code does not count, so none needs to be built."""
+    spec = load_stage(stage)
+    with tempfile.TemporaryDirectory() as folder:
+        packages = Packages.placeholders(Path(folder) / "build", (*names.ENGINE_FUNCTIONS, *spec.lanes))
+        app = new_app(outdir=str(Path(folder) / "out"), thorough=False)
+        deployment = Deployment(stage=spec, packages=packages, version=project_version())
+        templates = Assembly.read(spec, synthesize(app, deployment, thorough=False)).templates
+    return {stack: release.normalized(template) for stack, template in templates.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: safe to deploy. 1: a store would be lost, or there is nothing to compare with."""
+    parser = argparse.ArgumentParser(prog="python -m infra.diff", description=__doc__.splitlines()[0])
+    parser.add_argument("--accept", action="store_true", help="make the present templates the last release")
+    options = parser.parse_args(argv)
+    lost = False
+    for stage in STAGES:
+        after = current(stage)
+        if options.accept:
+            release.write(stage, after)
+            continue
+        before = release.read(stage)
+        if not before:
+            print(f"diff: no release of stage {stage} is recorded; run python -m infra.diff --accept", file=sys.stderr)
+            lost = True
+            continue
+        found = list(changes(stage, before, after))
+        for change in found:
+            print(change)
+        if not found:
+            print(f"  {stage}: as released")
+        lost = lost or any(change.loses for change in found)
+    if lost:
+        print("diff: lines marked ! lose data; see docs/deploy.md#upgrade", file=sys.stderr)
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""The environment of each function: names from the contract, values from the stage. Nothing else is set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from aws_cdk import Stack
+
+from shared.contract import env, names
+from shared.core.lane import LaneSpec
+from shared.core.stage import StageSpec
+
+TABLE_VARIABLES = {
+    "jobs": env.JOBS_TABLE,
+    "effects": env.EFFECTS_TABLE,
+    "control": env.CONTROL_TABLE,
+    "ledger": env.LEDGER_TABLE,
+    "history": env.HISTORY_TABLE,
+}
+
+ENGINE_TABLES = {
+    "stream": ("jobs", "control"),
+    "dispatcher": ("jobs", "control", "ledger"),
+    "sweeper": ("jobs", "effects", "ledger"),
+    "triage": ("jobs", "effects", "ledger"),
+    "auditor": ("jobs", "effects", "ledger"),
+}
+SENDS_TO_LANES = ("stream", "dispatcher", "auditor")
+USES_DEAD_LETTERS = ("stream", "triage", "auditor")
+WRITES_CONTENT = ("triage",)
+
+
+def of_engine(function: str, stage: StageSpec, stack: Stack) -> dict[str, str]:
+    """What an engine function is told."""
+    told = {env.STAGE: stage.name, env.LANES: lanes_json(stage.lanes.values())}
+    told |= tables(stage, ENGINE_TABLES[function])
+    if function in SENDS_TO_LANES:
+        told[env.QUEUE_URLS] = queue_urls(stage, stack)
+    if function in USES_DEAD_LETTERS:
+        told[env.DLQ_URLS] = queue_urls(stage, stack, dead_letters=True)
+    if function in WRITES_CONTENT:
+        told[env.CONTENT_BUCKET] = content_bucket(stage, stack)
+    if function in names.SCHEDULED:
+        told[env.PERIOD_S] = str(getattr(stage.schedules, function))
+    return told
+
+
+def of_worker(lane: LaneSpec, stage: StageSpec, stack: Stack, *, secret_arn: str | None) -> dict[str, str]:
+    """What a lane's worker is told: its own lane, its own vendors, its one secret."""
+    told = {
+        env.STAGE: stage.name,
+        env.LANE: lane.name,
+        env.LANES: lanes_json([lane]),
+        env.CONTENT_BUCKET: content_bucket(stage, stack),
+        env.VENDORS: vendors_json(lane, stage),
+    }
+    told |= tables(stage, ("jobs", "effects", "control"))
+    if secret_arn is not None:
+        told[env.SECRET_ARN] = secret_arn
+    return told
+
+
+def tables(stage: StageSpec, wanted: Iterable[str]) -> dict[str, str]:
+    """The names of the tables a function may use."""
+    return {TABLE_VARIABLES[name]: names.table(stage.name, name) for name in wanted}
+
+
+def lanes_json(lanes: Iterable[LaneSpec]) -> str:
+    """Only what differs from the defaults: a function's whole environment may have 4 KB."""
+    return _json({lane.name: lane.to_mapping() for lane in lanes})
+
+
+def vendors_json(lane: LaneSpec, stage: StageSpec) -> str:
+    """Addresses and declared abilities of the lane's vendors, never a secret."""
+    chosen = {vendor: asdict(stage.vendors[vendor]) for vendor in lane.vendors}
+    return _json({vendor: {k: v for k, v in told.items() if k != "name"} for vendor, told in chosen.items()})
+
+
+def queue_urls(stage: StageSpec, stack: Stack, *, dead_letters: bool = False) -> str:
+    """lane → address. Put together from the queue's name, so no stack holds on to another."""
+    name_of = names.dead_letter_queue if dead_letters else names.queue
+    host = f"https://sqs.{stack.region}.{stack.url_suffix}/{stack.account}"
+    return _json({lane: f"{host}/{name_of(stage.name, lane)}" for lane in stage.lanes})
+
+
+def content_bucket(stage: StageSpec, stack: Stack) -> str:
+    """The bucket of the content store."""
+    return names.bucket(stage.name, stack.account, stack.region)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

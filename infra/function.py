@@ -1,0 +1,123 @@
+"""`PlatformFunction`: the one way a Lambda function is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.arns import Arns
+from infra.deployment import Deployment
+from infra.grants import GRANTS, Grant, Resource
+from shared.contract import env, metrics, names
+
+MAX_APP_ID = 50
+"""Longest application id the SDK puts into its user agent."""
+
+
+class PlatformFunction(Construct):
+    """A function with its own role, its own log group and exactly the permissions its entry in `GRANTS` lists."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        deployment: Deployment,
+        name: str,
+        package: str,
+        granted_as: str,
+        arns: Arns,
+        environment: Mapping[str, str],
+        timeout_s: int,
+        memory_mb: int,
+        reserved: int | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        forbidden = [variable for variable in environment if variable in env.FORBIDDEN]
+        if forbidden:
+            raise ValueError(f"{name}: {', '.join(forbidden)} would write payloads to the log")
+
+        function_name = names.function(deployment.stage.name, name)
+        self.log_group = logs.LogGroup(
+            self,
+            "Logs",
+            log_group_name=f"/aws/lambda/{function_name}",
+            retention=_retention(deployment.stage.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=f"What {function_name} may do; infra/grants.py lists it",
+        )
+        self.log_group.grant(self.role, "logs:CreateLogStream", "logs:PutLogEvents")
+        for grant in GRANTS[granted_as]:
+            if resources := arns.of(grant.on):
+                self.role.add_to_principal_policy(_statement(grant, resources, arns))
+
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=function_name,
+            description=f"Penstock {deployment.stage.name}: {name}",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"functions.{package}.handler.handler",
+            code=deployment.packages.code(package),
+            role=self.role,
+            log_group=self.log_group,
+            timeout=Duration.seconds(timeout_s),
+            memory_size=memory_mb,
+            reserved_concurrent_executions=reserved,
+            tracing=lambda_.Tracing.DISABLED,
+            environment={**environment, **_library_variables(function_name)},
+            # Old versions stay: a rollback points the alias at one of them.
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+        )
+
+
+def _library_variables(function_name: str) -> dict[str, str]:
+    """What the SDK and Powertools read themselves. The application id lets each AWS call be told apart."""
+    return {
+        "AWS_SDK_UA_APP_ID": function_name[:MAX_APP_ID],
+        "POWERTOOLS_SERVICE_NAME": function_name,
+        "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
+    }
+
+
+def _statement(grant: Grant, resources: list[str], arns: Arns) -> iam.PolicyStatement:
+    conditions = None
+    if grant.on is Resource.CONTENT_KEY:
+        # The key is of use through S3 alone: a leaked role cannot decrypt what it got by other ways.
+        conditions = {"StringEquals": {"kms:ViaService": f"s3.{arns.stack.region}.{arns.stack.url_suffix}"}}
+    return iam.PolicyStatement(
+        sid="".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-")),
+        actions=list(grant.actions),
+        resources=resources,
+        conditions=conditions,
+    )
+
+
+def _retention(days: int) -> logs.RetentionDays:
+    """CloudWatch keeps logs for certain numbers of days only."""
+    known = {
+        1: logs.RetentionDays.ONE_DAY,
+        3: logs.RetentionDays.THREE_DAYS,
+        5: logs.RetentionDays.FIVE_DAYS,
+        7: logs.RetentionDays.ONE_WEEK,
+        14: logs.RetentionDays.TWO_WEEKS,
+        30: logs.RetentionDays.ONE_MONTH,
+        60: logs.RetentionDays.TWO_MONTHS,
+        90: logs.RetentionDays.THREE_MONTHS,
+        180: logs.RetentionDays.SIX_MONTHS,
+        365: logs.RetentionDays.ONE_YEAR,
+    }
+    if days not in known:
+        raise ValueError(f"log_retention_days: {days} is none of {', '.join(map(str, known))}")
+    return known[days]

@@ -1,0 +1,155 @@
+"""Who may do what: the one table of permissions.
+
+Every role is made from it, `docs` and tests read it, and the calls recorded on the local stack are compared
+with it. Actions are exact, resources are exact; a permission nobody uses is a mistake. No function may delete
+a row: that alone rules out two ways of sending twice. Besides these, each function writes its own log group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+WORKER = "worker"
+"""One entry serves the workers of all lanes; each lane's role names that lane's own resources."""
+
+
+class Resource(StrEnum):
+    """What a permission is about; `infra.arns` knows where each one is."""
+
+    JOBS = "jobs"
+    WAITING = "jobs/waiting"
+    STREAM = "jobs/stream"
+    ANY_STREAM = "jobs/any-stream"
+    EFFECTS = "effects"
+    CONTROL = "control"
+    LEDGER = "ledger"
+    HISTORY = "history"
+    OWN_QUEUE = "own-queue"
+    LANE_QUEUES = "lane-queues"
+    DEAD_LETTERS = "dead-letters"
+    STREAM_FAILURES = "stream-failures"
+    RUN_FAILURES = "run-failures"
+    CONTENT = "content"
+    CONTENT_KEY = "content-key"
+    SECRET = "secret"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Some actions on one resource, and why they are needed."""
+
+    on: Resource
+    actions: tuple[str, ...]
+    why: str
+    by_platform: bool = False
+    """Lambda itself uses these with the function's role; the function's code does not."""
+
+
+def _grant(on: Resource, service: str, actions: str, why: str, *, by_platform: bool = False) -> Grant:
+    named = tuple(f"{service}:{action}" for action in actions.split())
+    return Grant(on=on, actions=named, why=why, by_platform=by_platform)
+
+
+def _rows(on: Resource, actions: str, why: str) -> Grant:
+    return _grant(on, "dynamodb", actions, why)
+
+
+def _queues(on: Resource, actions: str, why: str, *, by_platform: bool = False) -> Grant:
+    return _grant(on, "sqs", actions, why, by_platform=by_platform)
+
+
+_RUN = _rows(Resource.LEDGER, "PutItem UpdateItem", "opens and closes its run, once per slot")
+_FAILED_RUN = _queues(Resource.RUN_FAILURES, "SendMessage", "where Lambda leaves a run that failed", by_platform=True)
+_SWITCHES = _rows(Resource.CONTROL, "GetItem", "reads switches and caps")
+
+GRANTS: Mapping[str, tuple[Grant, ...]] = {
+    WORKER: (
+        _queues(
+            Resource.OWN_QUEUE,
+            "ReceiveMessage DeleteMessage ChangeMessageVisibility GetQueueAttributes",
+            "Lambda polls the lane's queue with this role",
+            by_platform=True,
+        ),
+        _rows(Resource.JOBS, "GetItem UpdateItem", "claims and settles jobs"),
+        _rows(Resource.EFFECTS, "UpdateItem Query", "writes intents and records, reads a job's effects"),
+        _SWITCHES,
+        _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads, stores results"),
+        _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
+        _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
+    ),
+    "stream": (
+        _grant(
+            Resource.STREAM,
+            "dynamodb",
+            "DescribeStream GetRecords GetShardIterator",
+            "Lambda reads the outbox with this role",
+            by_platform=True,
+        ),
+        _grant(
+            Resource.ANY_STREAM,
+            "dynamodb",
+            "ListStreams",
+            "Lambda looks the stream up; the action knows no single stream",
+            by_platform=True,
+        ),
+        _rows(Resource.JOBS, "UpdateItem", "stores why a job waits"),
+        _SWITCHES,
+        _queues(Resource.LANE_QUEUES, "SendMessage GetQueueAttributes", "sends admitted jobs, sees the depth"),
+        _queues(Resource.DEAD_LETTERS, "SendMessage", "a failed job's dead letter"),
+        _queues(
+            Resource.STREAM_FAILURES, "SendMessage", "where Lambda leaves what it gave up on", by_platform=True
+        ),
+    ),
+    "dispatcher": (
+        _rows(Resource.WAITING, "Query", "finds what is due"),
+        _rows(Resource.JOBS, "GetItem UpdateItem", "looks again, moves the lease"),
+        _SWITCHES,
+        _RUN,
+        _queues(Resource.LANE_QUEUES, "SendMessage GetQueueAttributes", "sends due jobs, sees the depth"),
+        _FAILED_RUN,
+    ),
+    "sweeper": (
+        _rows(Resource.WAITING, "Query", "finds claims of dead runs"),
+        _rows(Resource.JOBS, "GetItem UpdateItem", "puts them back"),
+        _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
+        _RUN,
+        _FAILED_RUN,
+    ),
+    "triage": (
+        _queues(
+            Resource.DEAD_LETTERS,
+            "ReceiveMessage DeleteMessage GetQueueAttributes",
+            "sorts arrivals; deletes only what is settled elsewhere",
+        ),
+        _rows(Resource.JOBS, "GetItem PutItem UpdateItem", "marks what died on the way, keeps what is unreadable"),
+        _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
+        _grant(Resource.CONTENT, "s3", "PutObject", "keeps what cannot be read"),
+        _grant(Resource.CONTENT_KEY, "kms", "GenerateDataKey", "the content store is encrypted"),
+        _rows(Resource.LEDGER, "PutItem UpdateItem Query", "its run, and the depth the last one saw"),
+        _FAILED_RUN,
+    ),
+    "auditor": (
+        _rows(Resource.JOBS, "Scan GetItem UpdateItem", "looks at every job, mends under a second look"),
+        _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
+        _RUN,
+        _queues(Resource.LANE_QUEUES, "SendMessage", "sends a lost job again"),
+        _queues(
+            Resource.DEAD_LETTERS,
+            "ReceiveMessage SendMessage GetQueueAttributes",
+            "compares failed jobs with their dead letters, writes a missing one again",
+        ),
+        _FAILED_RUN,
+    ),
+}
+
+
+def granted(function: str, *, to_code: bool = False) -> set[tuple[Resource, str]]:
+    """(resource, action) of a function; with `to_code` only what its own code may be seen to call."""
+    return {
+        (grant.on, action)
+        for grant in GRANTS[function]
+        for action in grant.actions
+        if not (to_code and grant.by_platform)
+    }

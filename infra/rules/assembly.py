@@ -1,0 +1,119 @@
+"""The synthesized templates, in the shape the rules read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.core.stage import StageSpec
+
+Template = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource of one stack."""
+
+    stack: str
+    id: str
+    type: str
+    properties: Mapping[str, Any]
+    body: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.stack}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """A stage with the templates made from it: stack name → template."""
+
+    stage: StageSpec
+    templates: Mapping[str, Template]
+
+    @classmethod
+    def read(cls, stage: StageSpec, directory: Path) -> Assembly:
+        """From a folder that synth wrote."""
+        templates = {
+            path.name.removesuffix(".template.json"): json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(directory.glob("*.template.json"))
+        }
+        return cls(stage=stage, templates=templates)
+
+    def resources(self, *types: str) -> Iterator[Resource]:
+        """All resources, or those of some types."""
+        for stack, template in self.templates.items():
+            for resource_id, body in template.get("Resources", {}).items():
+                if not types or body["Type"] in types:
+                    yield Resource(
+                        stack=stack,
+                        id=resource_id,
+                        type=body["Type"],
+                        properties=body.get("Properties", {}),
+                        body=body,
+                    )
+
+    def referred(self, stack: str, value: object) -> Resource | None:
+        """The resource of the same stack that a `Ref` or `Fn::GetAtt` means."""
+        if not isinstance(value, Mapping):
+            return None
+        if isinstance(value.get("Ref"), str):
+            resource_id = value["Ref"]
+        elif isinstance(value.get("Fn::GetAtt"), list):
+            resource_id = value["Fn::GetAtt"][0]
+        else:
+            return None
+        body = self.templates[stack].get("Resources", {}).get(resource_id)
+        if body is None:
+            return None
+        properties = body.get("Properties", {})
+        return Resource(stack=stack, id=resource_id, type=body["Type"], properties=properties, body=body)
+
+    def function_of(self, stack: str, value: object) -> Resource | None:
+        """The function that a reference means, through an alias or a version if need be."""
+        for reference in _references(value):
+            found = self.referred(stack, reference)
+            while found is not None and found.type in ("AWS::Lambda::Alias", "AWS::Lambda::Version"):
+                found = self.referred(stack, found.properties.get("FunctionName"))
+            if found is not None and found.type == "AWS::Lambda::Function":
+                return found
+        return None
+
+    def queue_of(self, stack: str, value: object) -> Resource | None:
+        """The queue that a reference means."""
+        found = self.referred(stack, value)
+        return found if found is not None and found.type == "AWS::SQS::Queue" else None
+
+
+def _references(value: object) -> Iterator[Mapping[str, Any]]:
+    """Every `Ref` and `Fn::GetAtt` inside a value."""
+    if isinstance(value, Mapping):
+        if "Ref" in value or "Fn::GetAtt" in value:
+            yield value
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every literal string inside a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner)
+
+
+def listed(value: object) -> list[Any]:
+    """IAM writes one thing or a list of things."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]

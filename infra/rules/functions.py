@@ -1,0 +1,127 @@
+"""Rules about functions."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+
+from infra.rules.assembly import Assembly, Resource
+from infra.rules.queues import DEFAULT_TIMEOUT_S, DEFAULT_VISIBILITY_S, queue_sources
+from infra.rules.registry import rule
+from shared.contract import env
+
+CLAIM_MARGIN_S = 30
+"""A claim times out this long after its function must have ended (`LaneSpec.claim_timeout_s`)."""
+MAX_WORKER_S = 120
+MAX_ENVIRONMENT_BYTES = 4096
+INTRINSIC_BYTES = 64
+"""What a name or an ARN that is known only at deploy time is counted as."""
+
+CONTRACT_VARIABLES = {value for name, value in vars(env).items() if name.isupper() and isinstance(value, str)}
+LIBRARY_VARIABLES = {"AWS_SDK_UA_APP_ID", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE"}
+
+DOORS = ("AWS::Lambda::Url", "AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi", "AWS::ElasticLoadBalancingV2::Listener")
+VERIFIED_DOORS: tuple[str, ...] = ()
+"""Logical ids of public doors whose function verifies a signature before anything else. There is none yet."""
+
+
+def _functions(assembly: Assembly) -> Iterator[Resource]:
+    yield from assembly.resources("AWS::Lambda::Function")
+
+
+@rule("N5")
+def caps_fit_the_reserve(assembly: Assembly) -> Iterator[str]:
+    """The event source's cap is the throttle. Reserved concurrency below it throttles by burning receives."""
+    caps: dict[str, int] = defaultdict(int)
+    workers: dict[str, Resource] = {}
+    for mapping, _, function in queue_sources(assembly):
+        cap = mapping.properties.get("ScalingConfig", {}).get("MaximumConcurrency")
+        if cap is None:
+            yield f"{mapping}: needs ScalingConfig.MaximumConcurrency, the lane's cap"
+        elif function is not None:
+            caps[str(function)] += int(cap)
+            workers[str(function)] = function
+    for name, function in workers.items():
+        reserved = function.properties.get("ReservedConcurrentExecutions")
+        if reserved is None and assembly.stage.reserved_concurrency:
+            yield f"{name}: this stage reserves concurrency, and this worker has none"
+        if reserved is not None and caps[name] > reserved:
+            yield f"{name}: its event sources may run {caps[name]} at once, only {reserved} are reserved"
+
+
+@rule("N8")
+def known_variables_only(assembly: Assembly) -> Iterator[str]:
+    """Some variables make libraries log payloads; and what the contract does not name, nobody should read."""
+    for function in _functions(assembly):
+        for variable in function.properties.get("Environment", {}).get("Variables", {}):
+            if variable in env.FORBIDDEN:
+                yield f"{function}: {variable} makes a library write payloads to the log"
+            elif variable not in CONTRACT_VARIABLES | LIBRARY_VARIABLES:
+                yield f"{function}: {variable} is not in shared/contract/env.py"
+
+
+@rule("ENV")
+def environment_fits(assembly: Assembly) -> Iterator[str]:
+    """Lambda refuses more than 4 KB of environment; a stage with many lanes gets there."""
+    for function in _functions(assembly):
+        variables = function.properties.get("Environment", {}).get("Variables", {})
+        size = sum(len(name.encode()) + _size(value) for name, value in variables.items())
+        if size > MAX_ENVIRONMENT_BYTES:
+            yield f"{function}: its environment has about {size} bytes, Lambda allows {MAX_ENVIRONMENT_BYTES}"
+
+
+@rule("N12")
+def logs_expire(assembly: Assembly) -> Iterator[str]:
+    """A log group that Lambda makes by itself is kept for ever and belongs to nobody."""
+    for function in _functions(assembly):
+        group = assembly.referred(
+            function.stack, function.properties.get("LoggingConfig", {}).get("LogGroup")
+        )
+        if group is None or group.type != "AWS::Logs::LogGroup":
+            yield f"{function}: needs a log group of its own"
+    for group in assembly.resources("AWS::Logs::LogGroup"):
+        if not group.properties.get("RetentionInDays"):
+            yield f"{group}: needs RetentionInDays"
+
+
+@rule("N13")
+def no_open_door(assembly: Assembly) -> Iterator[str]:
+    """Whoever can reach a public address can enqueue, unless the function verifies who calls."""
+    for door in assembly.resources(*DOORS):
+        if door.id not in VERIFIED_DOORS:
+            yield f"{door}: a public address needs a verifier; list it in VERIFIED_DOORS once it has one"
+    for permission in assembly.resources("AWS::Lambda::Permission"):
+        if permission.properties.get("Principal") == "*":
+            yield f"{permission}: everybody may invoke the function"
+
+
+@rule("N15")
+def no_tracing(assembly: Assembly) -> Iterator[str]:
+    """Trace segments can carry payloads, and nobody erases them."""
+    for function in _functions(assembly):
+        if function.properties.get("TracingConfig", {}).get("Mode") == "Active":
+            yield f"{function}: X-Ray must be off where customers' text is handled"
+
+
+@rule("N18")
+def rescue_meets_a_stale_claim(assembly: Assembly) -> Iterator[str]:
+    """A redelivery must come after the first worker's claim ran out, or nobody rescues the job."""
+    for _, queue, function in queue_sources(assembly):
+        if function is None:
+            continue
+        timeout = function.properties.get("Timeout", DEFAULT_TIMEOUT_S)
+        visibility = queue.properties.get("VisibilityTimeout", DEFAULT_VISIBILITY_S)
+        if timeout > MAX_WORKER_S:
+            yield f"{function}: a worker's timeout is at most {MAX_WORKER_S} s; longer work is submitted and collected"
+        if timeout + CLAIM_MARGIN_S >= visibility:
+            yield f"{queue}: visibility must exceed the claim timeout of {timeout + CLAIM_MARGIN_S} s"
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, dict) and isinstance(value.get("Fn::Join"), list):
+        separator, parts = value["Fn::Join"]
+        return sum(_size(part) for part in parts) + len(separator) * (len(parts) - 1)
+    return INTRINSIC_BYTES if isinstance(value, dict) else len(json.dumps(value))

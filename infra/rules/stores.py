@@ -1,0 +1,81 @@
+"""Rules about what remembers, and about how stacks know of each other."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+
+from infra.rules.assembly import Assembly
+from infra.rules.queues import queue_sources
+from infra.rules.registry import rule
+
+TABLE = "AWS::DynamoDB::GlobalTable"
+KEPT = (TABLE, "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
+MAX_READERS = 2
+MAX_RECORD_AGE_S = 12 * 3600
+
+
+@rule("N6")
+def stores_outlive_mistakes(assembly: Assembly) -> Iterator[str]:
+    """A renamed construct must not delete a table, and a wrong write must be undoable."""
+    for table in assembly.resources("AWS::DynamoDB::Table"):
+        yield f"{table}: use TableV2, which can gain a region later"
+    for table in assembly.resources(TABLE):
+        for replica in table.properties.get("Replicas", []):
+            recovery = replica.get("PointInTimeRecoverySpecification", {})
+            if not recovery.get("PointInTimeRecoveryEnabled"):
+                yield f"{table}: needs point-in-time recovery"
+            if assembly.stage.retain and not replica.get("DeletionProtectionEnabled"):
+                yield f"{table}: needs deletion protection"
+    if not assembly.stage.retain:
+        return
+    for store in assembly.resources(*KEPT):
+        if store.body.get("DeletionPolicy") != "Retain" or store.body.get("UpdateReplacePolicy") != "Retain":
+            yield f"{store}: must be retained when its stack is deleted or it is replaced"
+    for key in assembly.resources("AWS::KMS::Key"):
+        # A key is worth what it encrypts: an alarm message needs no second reading.
+        if key.stack == "State" and key.body.get("DeletionPolicy") != "Retain":
+            yield f"{key}: without its key the content store is unreadable; retain it"
+
+
+@rule("N17")
+def the_outbox_loses_nothing(assembly: Assembly) -> Iterator[str]:
+    """The stream is read from its start, retried for a while, and what is given up on is written down."""
+    for table in assembly.resources(TABLE):
+        stream = table.properties.get("StreamSpecification")
+        if stream is not None and stream.get("StreamViewType") != "NEW_AND_OLD_IMAGES":
+            yield f"{table}: the stream's view type must be NEW_AND_OLD_IMAGES; it cannot be changed later"
+    of_queues = {str(mapping) for mapping, _, _ in queue_sources(assembly)}
+    readers: dict[str, int] = defaultdict(int)
+    for mapping in assembly.resources("AWS::Lambda::EventSourceMapping"):
+        if str(mapping) in of_queues:
+            continue
+        told = mapping.properties
+        readers[json.dumps(told.get("EventSourceArn"), sort_keys=True)] += 1
+        if told.get("StartingPosition") != "TRIM_HORIZON":
+            yield f"{mapping}: must start at TRIM_HORIZON, or jobs stored before it are never sent"
+        if told.get("MaximumRetryAttempts", -1) < 0:
+            yield f"{mapping}: retries must be finite, or one bad record stops the lane for a day"
+        if not 0 < told.get("MaximumRecordAgeInSeconds", -1) <= MAX_RECORD_AGE_S:
+            yield f"{mapping}: the record age must be at most {MAX_RECORD_AGE_S} s, half of what the stream keeps"
+        if not told.get("BisectBatchOnFunctionError"):
+            yield f"{mapping}: must bisect a failing batch"
+        if not told.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"):
+            yield f"{mapping}: needs a failure queue"
+        if not told.get("FilterCriteria", {}).get("Filters"):
+            yield f"{mapping}: needs filters, or every write of a job starts a function"
+    for source, count in readers.items():
+        if count > MAX_READERS:
+            yield f"{source}: {count} readers of one stream; more than {MAX_READERS} are throttled"
+
+
+@rule("N19")
+def no_exports(assembly: Assembly) -> Iterator[str]:
+    """An export locks the stack that made it: it can no longer be changed while another one uses it."""
+    for stack, template in assembly.templates.items():
+        for name, output in template.get("Outputs", {}).items():
+            if "Export" in output:
+                yield f"{stack}: output {name} is an export"
+        if '"Fn::ImportValue"' in json.dumps(template):
+            yield f"{stack}: imports a value of another stack"

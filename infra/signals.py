@@ -1,0 +1,68 @@
+"""Every CloudWatch metric that dashboards and alarms look at, each said once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from shared.contract import metrics, names
+
+MINUTE = Duration.minutes(1)
+SERVICE = "service"
+"""The dimension Powertools adds: which function counted."""
+
+
+def counted(name: str, *, lane: str, service: str, period: Duration = MINUTE) -> cloudwatch.Metric:
+    """One of Penstock's own metrics."""
+    if name not in metrics.ALL:
+        raise ValueError(f"{name} is not a metric of the contract")
+    return _metric(metrics.NAMESPACE, name, {metrics.LANE: lane, SERVICE: service}, "Sum", period)
+
+
+def in_lane(name: str, *, lane: str) -> cloudwatch.MathExpression:
+    """One of Penstock's own metrics, whoever counted it. Dashboards only: an alarm cannot search."""
+    if name not in metrics.ALL:
+        raise ValueError(f"{name} is not a metric of the contract")
+    dimensions = f"{{{metrics.NAMESPACE},{metrics.LANE},{SERVICE}}}"
+    search = f"SEARCH('{dimensions} MetricName=\"{name}\" {metrics.LANE}=\"{lane}\"', 'Sum', 60)"
+    return cloudwatch.MathExpression(expression=f"SUM({search})", label=name, period=MINUTE, using_metrics={})
+
+
+def of_function(
+    stage: str, function: str, name: str, *, statistic: str = "Sum", period: Duration = MINUTE
+) -> cloudwatch.Metric:
+    """What Lambda says of a function."""
+    return _metric("AWS/Lambda", name, {"FunctionName": names.function(stage, function)}, statistic, period)
+
+
+def of_queue(queue_name: str, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
+    """What SQS says of a queue."""
+    return _metric("AWS/SQS", name, {"QueueName": queue_name}, statistic, MINUTE)
+
+
+def visible(queue_name: str) -> cloudwatch.Metric:
+    """Messages that stand in a queue and nobody holds."""
+    return of_queue(queue_name, "ApproximateNumberOfMessagesVisible")
+
+
+def depth(queue_name: str) -> cloudwatch.MathExpression:
+    """Everything in a queue. Visible alone would miss what triage holds in its hands while it looks."""
+    return cloudwatch.MathExpression(
+        expression="visible + held",
+        label="depth",
+        period=MINUTE,
+        using_metrics={
+            "visible": visible(queue_name),
+            "held": of_queue(queue_name, "ApproximateNumberOfMessagesNotVisible"),
+        },
+    )
+
+
+def _metric(
+    namespace: str, name: str, dimensions: Mapping[str, str], statistic: str, period: Duration
+) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=namespace, metric_name=name, dimensions_map=dimensions, statistic=statistic, period=period
+    )

@@ -1,0 +1,143 @@
+"""The Watch stack: dashboards, alarms, and the topic that carries them to people."""
+
+from __future__ import annotations
+
+from aws_cdk import Annotations, RemovalPolicy, Stack
+from aws_cdk import aws_chatbot as chatbot
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra import alarms, dashboards, naming
+from infra.deployment import Deployment
+from shared.contract import names
+
+NO_CHANNEL = "penstock:no-alarm-channel"
+
+
+class WatchStack(Stack):
+    """Looks at the other stacks by name only, so it can be deployed and deleted without them."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
+        self._stage = deployment.stage
+        super().__init__(
+            scope,
+            construct_id,
+            env=deployment.environment,
+            stack_name=names.stack(self._stage.name, "Watch"),
+            description=f"Penstock {self._stage.name}: dashboards and alarms",
+        )
+        self.topic = self._topic()
+        self._connect_people()
+        for lane in self._stage.lanes.values():
+            dashboards.lane_dashboard(self, f"{_title(lane.name)}Dashboard", lane=lane, stage=self._stage)
+            for spec in alarms.of_lane(lane, self._stage):
+                self._alarm(spec)
+        dashboards.engine_dashboard(self, "EngineDashboard", stage=self._stage)
+        for spec in alarms.of_engine(self._stage):
+            self._alarm(spec)
+
+    def _alarm(self, spec: alarms.AlarmSpec) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            f"{_title(spec.subject)}{_title(spec.problem)}",
+            alarm_name=naming.alarm(self._stage.name, spec.subject, spec.problem),
+            alarm_description=spec.description,
+            metric=spec.metric,
+            threshold=spec.threshold,
+            comparison_operator=spec.comparison,
+            evaluation_periods=spec.of,
+            datapoints_to_alarm=spec.at_least,
+            treat_missing_data=(
+                cloudwatch.TreatMissingData.BREACHING
+                if spec.silence_is_bad
+                else cloudwatch.TreatMissingData.NOT_BREACHING
+            ),
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_ok_action(actions.SnsAction(self.topic))
+
+    def _topic(self) -> sns.Topic:
+        # A key of its own: CloudWatch may not use the key that AWS keeps for SNS.
+        key = kms.Key(
+            self,
+            "AlarmKey",
+            alias=naming.alarm_key_alias(self._stage.name),
+            description=f"Penstock {self._stage.name}: alarm messages",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        topic = sns.Topic(
+            self,
+            "Alarms",
+            topic_name=naming.alarm_topic(self._stage.name),
+            display_name=f"Penstock {self._stage.name}",
+            master_key=key,
+            enforce_ssl=True,
+        )
+        from_here = {"StringEquals": {"aws:SourceAccount": self.account}}
+        cloudwatch_alarms = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+        key.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="AlarmsAreEncrypted",
+                principals=[cloudwatch_alarms],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],
+                conditions=from_here,
+            )
+        )
+        # A topic with a policy (TLS only) loses the default one, which let alarms publish.
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="AlarmsPublish",
+                principals=[cloudwatch_alarms],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions=from_here,
+            )
+        )
+        return topic
+
+    def _connect_people(self) -> None:
+        stage = self._stage
+        if stage.alarm_email:
+            self.topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_email))
+        slack = stage.slack_workspace_id and stage.slack_channel_id
+        if slack:
+            self._slack_channel(str(stage.slack_workspace_id), str(stage.slack_channel_id))
+        if not stage.alarm_email and not slack:
+            Annotations.of(self).add_warning_v2(
+                NO_CHANNEL,
+                f"alarms of stage {stage.name} reach nobody: set alarm_email, or slack_workspace_id and"
+                f" slack_channel_id, in config/{stage.name}.yaml",
+            )
+
+    def _slack_channel(self, workspace_id: str, channel_id: str) -> None:
+        role = iam.Role(
+            self,
+            "SlackRole",
+            description="Shows alarms in Slack and may do nothing else",
+            assumed_by=iam.ServicePrincipal(
+                "chatbot.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": self.account}}
+            ),
+        )
+        chatbot.CfnSlackChannelConfiguration(
+            self,
+            "Slack",
+            configuration_name=naming.alarm_topic(self._stage.name),
+            iam_role_arn=role.role_arn,
+            slack_workspace_id=workspace_id,
+            slack_channel_id=channel_id,
+            sns_topic_arns=[self.topic.topic_arn],
+            # Without a guard rail a channel may do whatever AdministratorAccess may.
+            guardrail_policies=[f"arn:{self.partition}:iam::aws:policy/AWSDenyAll"],
+            logging_level="ERROR",
+        )
+
+
+def _title(name: str) -> str:
+    return "".join(part.capitalize() for part in name.replace("_", "-").split("-"))

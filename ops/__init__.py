@@ -1,0 +1,1 @@
+"""The operator's tools: never packaged into a Lambda."""

@@ -1,0 +1,174 @@
+"""Checks of what was deployed: stacks, tables, mappings and caps, the stream, the account's quota."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from ops.cli.checks.line import Line, fail, ok, skip, warn
+from ops.cli.show import span
+from ops.cli.stage import Stage
+from shared.contract import names, table
+from shared.core.lane import LaneSpec
+from shared.core.switches import Level
+
+STREAM_AGE_S = 60
+STREAM_LOOK_MIN = 15
+ENGINE_CONCURRENCY = 8
+"""Four batches of the stream at once, and the four scheduled functions."""
+QUOTA = "ask for a higher quota: Lambda, Concurrent executions (L-B99A9384)"
+EXPIRING = ("jobs", "effects", "ledger")
+
+
+def stacks(stage: Stage) -> Iterator[Line]:
+    """Every stack is there, and none stopped half-way."""
+    lanes = [f"Lane-{lane.replace('_', '-')}" for lane in stage.lanes]
+    wanted = [names.stack(stage.name, part) for part in ("State", "Control", *lanes, "Watch")]
+    pages = stage.client("cloudformation").get_paginator("describe_stacks").paginate()
+    found = {one["StackName"]: one["StackStatus"] for page in pages for one in page["Stacks"]}
+    bad = False
+    for name in wanted:
+        state = found.get(name)
+        if state is None:
+            bad = True
+            yield fail("stacks", f"{name} is not deployed", f"deploy it: `cdk deploy {name} -c stage={stage.name}`")
+        elif state.endswith("_IN_PROGRESS"):
+            bad = True
+            yield warn("stacks", f"{name} is being changed ({state})", "look again when the deployment has ended")
+        elif "ROLLBACK" in state or state.endswith("_FAILED"):
+            bad = True
+            yield fail("stacks", f"{name} is {state}", "read its events in CloudFormation, then deploy again")
+    if not bad:
+        yield ok(
+            "stacks", f"{len(wanted)} deployed: {', '.join(name.rsplit(f'{stage.name}-', 1)[1] for name in wanted)}"
+        )
+
+
+def tables(stage: Stage) -> Iterator[Line]:
+    """Every table is active; the jobs' stream and index are what the engine needs; what ends expires."""
+    dynamodb = stage.client("dynamodb")
+    bad = False
+    for name in names.TABLES:
+        for line in _table(dynamodb, stage, name):
+            bad = True
+            yield line
+    if not bad:
+        yield ok("tables", f"{len(names.TABLES)} active, stream and waiting index as needed")
+
+
+def _table(dynamodb: Any, stage: Stage, name: str) -> Iterator[Line]:
+    physical = stage.table(name)
+    told = dynamodb.describe_table(TableName=physical)["Table"]
+    if told["TableStatus"] not in ("ACTIVE", "UPDATING"):
+        yield fail("tables", f"{physical} is {told['TableStatus']}", "wait, or read its events")
+    if name == "jobs":
+        view = told.get("StreamSpecification", {}).get("StreamViewType")
+        if view != "NEW_AND_OLD_IMAGES":
+            yield fail("tables", f"{physical} has no stream of new and old images", "deploy the State stack")
+        indexes = {one["IndexName"]: one.get("IndexStatus", "ACTIVE") for one in told.get("GlobalSecondaryIndexes", [])}
+        if indexes.get(names.WAITING_INDEX) != "ACTIVE":
+            state = indexes.get(names.WAITING_INDEX, "missing")
+            yield fail(
+                "tables", f"{physical}'s waiting index is {state}", "nothing that waits is found until it is active"
+            )
+    if name in EXPIRING:
+        expiry = dynamodb.describe_time_to_live(TableName=physical)["TimeToLiveDescription"]
+        if expiry.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING") or expiry.get("AttributeName") != table.TTL:
+            yield warn("tables", f"{physical} expires nothing", f"turn on time to live by {table.TTL}")
+
+
+def workers(stage: Stage) -> Iterator[Line]:
+    """Each lane's worker takes from its queue, with the cap that is wanted."""
+    switches = stage.control.switches()
+    for lane in stage.lanes.values():
+        about = f"worker {lane.name}"
+        mapping = _mapping(stage, names.function(stage.name, names.worker(lane.name)), qualifier=names.LIVE)
+        if mapping is None:
+            yield fail(about, "nothing feeds it from its queue", "deploy the lane's stack")
+            continue
+        halted = switches.standing(("all", f"lane/{lane.name}")).level is Level.HALT
+        state = mapping.get("State", "")
+        if state == "Disabled" and not halted:
+            yield fail(about, "its event source is disabled", f"enable event source mapping {mapping['UUID']}")
+        elif state not in ("Enabled", "Disabled"):
+            yield warn(about, f"its event source is {state}", "look again in a minute")
+        else:
+            yield _cap(stage, lane, mapping, about, "halted by a switch" if halted else "enabled")
+
+
+def _cap(stage: Stage, lane: LaneSpec, mapping: Mapping[str, Any], about: str, state: str) -> Line:
+    if "ReportBatchItemFailures" not in mapping.get("FunctionResponseTypes", []):
+        return fail(about, "one failed message returns its whole batch", "deploy the lane's stack")
+    cap = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+    wanted = stage.control.cap(lane.name) or lane.baseline
+    if cap is None or cap > lane.ceiling:
+        return fail(about, f"{state}, cap {cap or 'none'}: above its ceiling of {lane.ceiling}", f"set it to {wanted}")
+    if cap != wanted:
+        return warn(about, f"{state}, cap {cap}, wanted {wanted}", "deploy the lane's stack, or set the cap by hand")
+    return ok(about, f"{state}, cap {cap} of at most {lane.ceiling}")
+
+
+def stream(stage: Stage) -> Iterator[Line]:
+    """The stream consumer reads the outbox."""
+    mapping = _mapping(stage, names.function(stage.name, "stream"))
+    if mapping is None:
+        yield fail("stream", "nothing reads the jobs table's stream", "deploy the Control stack")
+    elif mapping.get("State") != "Enabled":
+        todo = f"enable event source mapping {mapping['UUID']}: no new job is sent without it"
+        yield fail("stream", f"its mapping is {mapping.get('State')}", todo)
+    elif "PROBLEM" in mapping.get("LastProcessingResult", ""):
+        yield warn("stream", "its last batch failed", "read the log of the function `stream`")
+    else:
+        yield ok("stream", "its mapping is enabled")
+
+
+def stream_age(stage: Stage) -> Iterator[Line]:
+    """Nothing has been waiting in the stream for long."""
+    now = stage.clock.now()
+    points = stage.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName="IteratorAge",
+        Dimensions=[{"Name": "FunctionName", "Value": names.function(stage.name, "stream")}],
+        StartTime=now - timedelta(minutes=STREAM_LOOK_MIN),
+        EndTime=now,
+        Period=60,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    if not points:
+        yield skip(
+            "stream age",
+            f"no data in {STREAM_LOOK_MIN} minutes: nothing was read, or this endpoint keeps no metrics",
+        )
+        return
+    age_s = max(points, key=lambda point: point["Timestamp"])["Maximum"] / 1000
+    if age_s > STREAM_AGE_S:
+        todo = "read the log of the function `stream`; jobs are stored and safe, and are sent when it catches up"
+        yield fail("stream age", f"the oldest record waits for {span(age_s)}", todo)
+    else:
+        yield ok("stream age", f"{span(age_s)} behind")
+
+
+def quota(stage: Stage) -> Iterator[Line]:
+    """The account allows as many functions at once as the lanes may use."""
+    limit = int(stage.client("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
+    base = sum(lane.baseline for lane in stage.lanes.values()) + ENGINE_CONCURRENCY
+    most = sum(lane.ceiling for lane in stage.lanes.values()) + ENGINE_CONCURRENCY
+    numbers = f"{limit} functions at once; this stage uses {base} at its baselines, at most {most}"
+    if limit < base:
+        yield fail("quota", numbers, QUOTA)
+    elif limit < most:
+        yield warn("quota", numbers, QUOTA)
+    else:
+        yield ok("quota", numbers)
+
+
+def _mapping(stage: Stage, function: str, qualifier: str = "") -> dict[str, Any] | None:
+    """The function's one event source."""
+    name = f"{function}:{qualifier}" if qualifier else function
+    found = stage.client("lambda").list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+    if not found:
+        return None
+    # Some endpoints list without the details.
+    whole: dict[str, Any] = stage.client("lambda").get_event_source_mapping(UUID=found[0]["UUID"])
+    return whole

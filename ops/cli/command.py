@@ -1,0 +1,169 @@
+"""What every command has in common: `--stage` and `--json` before or after its name, and errors as sentences."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, cast, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+from ops.cli.show import Output
+from ops.cli.trouble import Problem, problem_of
+
+if TYPE_CHECKING:
+    from ops.cli.stage import Stage
+
+P = ParamSpec("P")
+
+TRACEBACK = "PENSTOCK_TRACEBACK"
+"""Variable that shows the whole of an unexpected error; it may hold what a customer wrote."""
+
+StageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stage",
+        "-s",
+        metavar="STAGE",
+        help="local, dev, stage or prod. Default: PENSTOCK_STAGE, else local if a local stack runs.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.", show_default=False)]
+
+_UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a command was asked with, beside its own options."""
+
+    stage_name: str | None
+    out: Output
+
+    def stage(self) -> Stage:
+        """The stage that is meant, its stores ready to be used."""
+        from ops.cli.stage import Stage
+
+        return Stage.open(self.stage_name)
+
+
+class Root(TyperGroup):
+    """`penstock` itself: usage errors end with 2, in JSON when that was asked for."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot show a character gets another one, not an error.
+            getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+        code: Any
+        try:
+            code = super().main(given, prog_name or "penstock", complete_var, False, windows_expand_args, **extra)
+        except _UsageError as error:
+            code = 2
+            _tell_usage(error, as_json="--json" in given)
+        except typer.Abort:
+            code = 1
+        if not standalone_mode:
+            return code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def group(help: str) -> typer.Typer:
+    """Commands under one name; `--stage` and `--json` may stand before theirs."""
+    app = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(_remember)
+    return app
+
+
+def root(help: str) -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(
+        cls=Root,
+        help=help,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        # Pretty tracebacks print local variables, and those may hold what a customer wrote.
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_remember)
+    return app
+
+
+def command(
+    app: typer.Typer, name: str, *, examples: Sequence[str] = ()
+) -> Callable[[Callable[Concatenate[Asked, P], None]], Callable[Concatenate[Asked, P], None]]:
+    """Register a function as a command; its first parameter is what was asked, the rest are its own options."""
+
+    def register(function: Callable[Concatenate[Asked, P], None]) -> Callable[Concatenate[Asked, P], None]:
+        hints = get_type_hints(function, include_extras=True)
+        own = list(inspect.signature(function).parameters.values())[1:]
+
+        def run(ctx: typer.Context, *, stage: str | None, json: bool, **options: Any) -> None:
+            before = ctx.obj if isinstance(ctx.obj, dict) else {}
+            asked = Asked(stage_name=stage or before.get("stage"), out=Output(json=json or bool(before.get("json"))))
+            _tried(asked.out, lambda: function(asked, **options))  # type: ignore[call-arg]
+
+        parameters = [
+            _parameter("ctx", typer.Context),
+            *(_parameter(one.name, hints[one.name], one.default) for one in own),
+            _parameter("stage", StageOption, None),
+            _parameter("json", JsonOption, False),
+        ]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        app.command(name, help=_help(function, examples))(run)
+        return function
+
+    return register
+
+
+def _remember(ctx: typer.Context, stage: StageOption = None, json: JsonOption = False) -> None:
+    before = ctx.obj if isinstance(ctx.obj, dict) else {}
+    ctx.obj = {"stage": stage or before.get("stage"), "json": json or bool(before.get("json"))}
+
+
+def _tried(out: Output, work: Callable[[], None]) -> None:
+    """Run a command; whatever it raises becomes a sentence and exit code 1."""
+    try:
+        work()
+    except (typer.Exit, typer.Abort, _UsageError, BrokenPipeError):
+        raise
+    except Exception as exc:
+        if os.environ.get(TRACEBACK):
+            raise
+        out.fail(problem_of(exc))
+        raise typer.Exit(1) from None
+
+
+def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _help(function: Callable[..., Any], examples: Sequence[str]) -> str:
+    text = inspect.cleandoc(function.__doc__ or "")
+    if examples:
+        # \b keeps the lines as they are.
+        text += "\n\n\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+    return text
+
+
+def _tell_usage(error: Exception, *, as_json: bool) -> None:
+    if as_json:
+        message = str(getattr(error, "message", "")) and error.format_message()  # type: ignore[attr-defined]
+        Output(json=True).fail(Problem(code="usage", field="", problem=message or "a command is missing"))
+    else:
+        error.show()  # type: ignore[attr-defined]

@@ -1,0 +1,191 @@
+"""`penstock control`: the switches, with who and why. Closing takes one person and one command."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ops.cli.command import Asked, command, group
+from ops.cli.show import NOTHING, Column, ago, level, styled, table
+from shared.core.errors import BadInput
+from shared.core.switches import Level, Switch, check_scope, level_of
+
+if TYPE_CHECKING:
+    from ops.cli.stage import Stage
+
+app = group("See and set the switches that hold work back.")
+
+FORMS = "all, vendor/NAME, lane/NAME, task/LANE/TASK or tenant/LANE/TENANT"
+Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
+Scope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.", show_default=False)]
+AnyScope = Annotated[str, typer.Argument(metavar="[SCOPE]", help=f"{FORMS}.")]
+
+
+class OnOff(StrEnum):
+    """A plain name's two ways."""
+
+    ON = "on"
+    OFF = "off"
+
+
+@command(app, "show", examples=("penstock control show", "penstock control show lane/support"))
+def show(
+    asked: Asked,
+    scope: Annotated[
+        str | None, typer.Argument(metavar="[SCOPE]", show_default=False, help="One scope, with its history.")
+    ] = None,
+) -> None:
+    """Show every switch that is not normal and each lane's cap; for one scope, who set it when and why."""
+    stage = asked.stage()
+    if scope is not None:
+        _history(asked, stage, check_scope(scope))
+        return
+    switches = sorted(stage.control.switches().entries.values(), key=lambda one: (-one.level, one.scope))
+    caps = {lane.name: (stage.control.cap(lane.name), lane) for lane in stage.lanes.values()}
+    if asked.out.json:
+        lanes = [
+            {"lane": name, "cap": cap, "baseline": lane.baseline, "ceiling": lane.ceiling}
+            for name, (cap, lane) in caps.items()
+        ]
+        asked.out.document({"switches": switches, "lanes": lanes})
+        return
+    now = stage.clock.now()
+    if switches:
+        rows = [
+            (
+                one.scope,
+                level(one.level),
+                "on" if one.automation_enabled else styled("off", "red"),
+                one.level.closes,
+                ago(one.at, now),
+                one.by,
+                one.why,
+            )
+            for one in switches
+        ]
+        asked.out.say(table(["scope", "level", "automation", "what that means", "since", "by", "why"], rows), "")
+    else:
+        asked.out.say(styled("Every switch is normal: nothing is closed.", "green"), "")
+    numbers = [Column(header=name, right=True) for name in ("wanted cap", "baseline", "ceiling")]
+    rows_of_caps = [
+        (name, NOTHING if cap is None else str(cap), str(lane.baseline), str(lane.ceiling))
+        for name, (cap, lane) in caps.items()
+    ]
+    asked.out.say(table(["lane", *numbers], rows_of_caps))
+
+
+@command(
+    app,
+    "set",
+    examples=(
+        'penstock control set all halt --why "replies go to the wrong customers"',
+        'penstock control set lane/support normal --why "fixed in 1.4.2, checked by hand"',
+    ),
+)
+def set_level(
+    asked: Asked,
+    scope: Scope,
+    rung: Annotated[
+        str, typer.Argument(metavar="LEVEL", help=f"{', '.join(one.word for one in Level)}.", show_default=False)
+    ],
+    why: Why,
+    automation: Annotated[
+        bool | None,
+        typer.Option("--automation/--no-automation", show_default=False, help="Paid vendor calls. Default: as it is."),
+    ] = None,
+) -> None:
+    """Set one scope's level. Felt within ten seconds; what is held is never lost.
+
+    \b
+    normal          nothing is closed
+    route_only      customer-visible effects are withheld (safe mode)
+    no_new_starts   nothing new is admitted
+    drain           nothing is claimed; what is claimed finishes
+    halt            nothing is sent; look-ups and records stay open
+    """
+    stage = asked.stage()
+    wanted = level_of(rung)
+    present = _present(stage, check_scope(scope))
+    _set(asked, stage, scope, wanted, present[1] if automation is None else automation, why)
+
+
+@command(app, "safe-mode", examples=('penstock control safe-mode on lane/support --why "wrong answers"',))
+def safe_mode(
+    asked: Asked,
+    state: Annotated[OnOff, typer.Argument(metavar="on|off", show_default=False)],
+    why: Why,
+    scope: AnyScope = "all",
+) -> None:
+    """Withhold customer-visible effects (on), or let them go again (off). A stricter level is never loosened."""
+    stage = asked.stage()
+    rung, automation = _present(stage, check_scope(scope))
+    if state is OnOff.ON:
+        _set(asked, stage, scope, max(rung, Level.ROUTE_ONLY), automation, why)
+    elif rung > Level.ROUTE_ONLY:
+        raise BadInput("scope", f"{scope} is at {rung.word}, stricter than safe mode: use `penstock control set`")
+    else:
+        _set(asked, stage, scope, Level.NORMAL, automation, why)
+
+
+@command(app, "automation", examples=('penstock control automation off --why "cost spike"',))
+def automation(
+    asked: Asked,
+    state: Annotated[OnOff, typer.Argument(metavar="on|off", show_default=False)],
+    why: Why,
+    scope: AnyScope = "all",
+) -> None:
+    """Forbid paid vendor calls and customer-visible effects (off), or allow them again (on)."""
+    stage = asked.stage()
+    rung, _ = _present(stage, check_scope(scope))
+    _set(asked, stage, scope, rung, state is OnOff.ON, why)
+
+
+def _present(stage: Stage, scope: str) -> tuple[Level, bool]:
+    switch = stage.control.switches().entries.get(scope)
+    return (Level.NORMAL, True) if switch is None else (switch.level, switch.automation_enabled)
+
+
+def _set(asked: Asked, stage: Stage, scope: str, rung: Level, automation_on: bool, why: str) -> None:
+    from shared.usecases import steer
+
+    switch = steer.set_switch(
+        scope,
+        rung,
+        automation_enabled=automation_on,
+        by=stage.caller.arn,
+        why=why,
+        control=stage.control,
+        history=stage.history,
+        clock=stage.clock,
+    )
+    if asked.out.json:
+        asked.out.document({"switch": switch})
+        return
+    meaning = switch.level.closes if automation_on else f"{switch.level.closes}; paid calls are forbidden"
+    asked.out.say(styled(f"{switch.scope} is ") + level(switch.level) + styled(f": {meaning}."))
+    asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
+    if scope.startswith(("lane/", "task/", "tenant/")) and scope.split("/")[1] not in stage.lanes:
+        asked.out.warn(f"No lane {scope.split('/')[1]} is deployed: this switch holds nothing back yet.")
+
+
+def _history(asked: Asked, stage: Stage, scope: str) -> None:
+    switch: Switch | None = stage.control.switches().entries.get(scope)
+    events = stage.history.of(f"switch/{scope}", limit=50)
+    if asked.out.json:
+        asked.out.document({"scope": scope, "switch": switch, "history": events})
+        return
+    asked.out.say(styled(f"{scope} is ") + level(Level.NORMAL if switch is None else switch.level) + styled("."), "")
+    now = stage.clock.now()
+    rows = [
+        (
+            ago(event.at, now),
+            str(event.detail.get("level", NOTHING)),
+            "on" if event.detail.get("automation_enabled", True) else "off",
+            event.by,
+            str(event.detail.get("why", "")),
+        )
+        for event in events
+    ]
+    asked.out.say(table(["set", "level", "automation", "by", "why"], rows) if rows else "Nobody ever set it.")

@@ -1,0 +1,164 @@
+"""What is shown of one job: its page, its history and its explanation. None of it is text a customer wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ops.cli.show import NOTHING, Column, ago, pairs, plain, status, styled, table
+from shared.core.errors import UnreadableRow
+from shared.core.job import KEPT_MOVES, Job, Status
+from shared.core.moment import iso
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from shared.core.effects import EffectRow
+    from shared.core.ports import HistoryEvent
+    from shared.usecases.explain import Explanation
+
+_APART = ("job_id", "status", "moves", "routing_decision")
+"""Fields that are not simply shown by their name."""
+
+
+def reason(job: Job) -> str:
+    """Why a job is as it is, in a few words."""
+    if job.status is Status.FAILED:
+        return f"{job.category or 'failed'}: {job.last_error or NOTHING}"
+    if job.status is Status.COMPLETED:
+        return job.result or NOTHING
+    if job.status is Status.PROCESSING:
+        return f"claimed by {job.claimed_by or NOTHING}"
+    return job.blocked_by or (job.moves[-1].reason if job.moves else NOTHING)
+
+
+def listing(jobs: Sequence[Job], now: datetime) -> Table:
+    """Many jobs, a line each."""
+    columns: list[str | Column] = [Column(header="job", whole=True), "lane", "task", "tenant", "status", "changed", ""]
+    rows = [
+        (job.job_id, job.lane, job.task, job.tenant, status(job.status), ago(job.updated_at, now), reason(job))
+        for job in jobs
+    ]
+    return table(columns, rows)
+
+
+def unreadable(row: UnreadableRow) -> dict[str, Any]:
+    """A row that cannot be read, for programs."""
+    return {"unreadable": row.key, "problem": row.problem}
+
+
+def timeline(job: Job, events: Sequence[HistoryEvent]) -> list[dict[str, Any]]:
+    """Moves and people's decisions together, oldest first."""
+    moves = [{"at": move.at, "what": move.to.value, "reason": move.reason, "by": None} for move in job.moves]
+    decided = [{"at": event.at, "what": event.kind, "reason": _said(event.detail), "by": event.by} for event in events]
+    return sorted([*moves, *decided], key=lambda entry: entry["at"])
+
+
+def page(job: Job, effects: Sequence[EffectRow], events: Sequence[HistoryEvent], now: datetime) -> list[RenderableType]:
+    """Everything about a job."""
+    parts: list[RenderableType] = [pairs(_fields(job, now)), ""]
+    if effects:
+        rows = [
+            (
+                row.name,
+                row.vendor,
+                styled(row.state.value, "yellow" if row.open else ""),
+                f"{iso(row.intent_at)}  {ago(row.intent_at, now)}",
+                row.vendor_id or row.reason or NOTHING,
+                row.effect_id,
+            )
+            for row in effects
+        ]
+        parts += [table(["effect", "vendor", "state", "intent", "answer", "key at the vendor"], rows), ""]
+    else:
+        parts += [styled("No effect was begun: nothing was sent.", "dim"), ""]
+    rows_of_history = [
+        (iso(entry["at"]), ago(entry["at"], now), entry["what"], entry["reason"], entry["by"] or NOTHING)
+        for entry in timeline(job, events)
+    ]
+    parts.append(table(["time", "", "what", "reason", "by"], rows_of_history))
+    if len(job.moves) >= KEPT_MOVES:
+        parts.append(styled(f"The row keeps its last {KEPT_MOVES} moves.", "dim"))
+    return parts
+
+
+def explained(explanation: Explanation) -> dict[str, Any]:
+    """An explanation, for programs."""
+    blocked = explanation.verdict.blocked
+    return {
+        "job_id": explanation.job.job_id,
+        "status": explanation.job.status,
+        "standing": explanation.standing,
+        "since": explanation.since,
+        "sentence": explanation.sentence,
+        "earliest": explanation.earliest,
+        "runs_now": explanation.verdict.runs and not explanation.job.status.ended,
+        "blocked_by": None if blocked is None else blocked.gate,
+        "gates": [plain(gate) for gate in explanation.verdict.gates],
+    }
+
+
+def explanation_page(explanation: Explanation, now: datetime) -> list[RenderableType]:
+    """An explanation, for people: where it stands, then gate by gate."""
+    job = explanation.job
+    parts: list[RenderableType] = [
+        pairs(
+            {
+                "job": job.job_id,
+                "status": status(job.status),
+                "standing": explanation.sentence,
+                "since": f"{iso(explanation.since)}  {ago(explanation.since, now)}",
+                "can run": _earliest(explanation, now),
+            }
+        ),
+        "",
+    ]
+    if job.status.ended:
+        parts.append(styled("It has ended; this is what the gates say to a job like it now:", "dim"))
+    rows = [
+        (
+            gate.gate,
+            styled("open", "green") if gate.open else styled("closed", "red"),
+            gate.key or NOTHING,
+            NOTHING if gate.retry_at is None else f"{iso(gate.retry_at)}  {ago(gate.retry_at, now)}",
+            gate.unblock or NOTHING,
+        )
+        for gate in explanation.verdict.gates
+    ]
+    parts.append(table(["gate", "verdict", "key", "opens", "what would open it"], rows))
+    return parts
+
+
+def _earliest(explanation: Explanation, now: datetime) -> str | Text:
+    if explanation.job.status.ended:
+        return styled("it has ended", "dim")
+    if explanation.job.status is not Status.QUEUED:
+        return styled("it runs", "green")
+    if explanation.earliest is None:
+        return styled("not before a closed gate opens", "yellow")
+    if explanation.earliest <= now:
+        return styled("now", "green")
+    return f"{iso(explanation.earliest)}  {ago(explanation.earliest, now)}, at the earliest"
+
+
+def _fields(job: Job, now: datetime) -> dict[str, str | Text]:
+    shown: dict[str, str | Text] = {"job": job.job_id, "status": status(job.status)}
+    for name, value in plain(job).items():
+        if name in _APART or value in (None, "") or (name == "replay_count" and not value):
+            continue
+        moment = getattr(job, name)
+        shown[name] = f"{value}  {ago(moment, now)}" if isinstance(moment, datetime) else str(value)
+    shown["attempts"] = f"{job.attempt_count} of {job.max_attempts} used"
+    shown.pop("attempt_count", None)
+    shown.pop("max_attempts", None)
+    if job.routing_decision:
+        shown["routing_decision"] = json.dumps(plain(job.routing_decision))
+    return shown
+
+
+def _said(detail: Any) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in sorted(dict(detail).items()))

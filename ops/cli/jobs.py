@@ -1,0 +1,243 @@
+"""`penstock jobs`: list, show, explain, withdraw and reschedule jobs. Only `result` shows what a customer wrote."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ops.cli import job_pages
+from ops.cli.command import Asked, command, group
+from ops.cli.moments import moment_of, span_of
+from ops.cli.show import NOTHING, ago, clean, plain, styled
+from shared.core.errors import BadInput, UnreadableRow
+from shared.core.job import Category, Job, Status
+
+if TYPE_CHECKING:
+    from ops.cli.stage import Stage
+
+app = group("List, show, explain, withdraw and reschedule jobs.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The job's whole id.", show_default=False)]
+Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
+
+
+@command(
+    app,
+    "list",
+    examples=("penstock jobs list --lane support --status failed", "penstock jobs list --tenant acme --json"),
+)
+def list_jobs(
+    asked: Asked,
+    lane: Annotated[str | None, typer.Option("--lane", "-l", show_default=False, help="Of this lane.")] = None,
+    state: Annotated[Status | None, typer.Option("--status", show_default=False, help="In this state.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", "-t", show_default=False, help="Of this tenant.")] = None,
+    category: Annotated[
+        Category | None, typer.Option("--category", show_default=False, help="Failed for this reason.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Stop after so many.")] = 50,
+) -> None:
+    """List jobs. Reads the whole table until enough are found, so narrow it down where there are many.
+
+    In JSON: one line a job, in the order they were found.
+    """
+    stage = asked.stage()
+    if lane is not None:
+        stage.lane(lane)
+    seen = 0
+
+    def note() -> None:
+        nonlocal seen
+        seen += 1
+        if seen % 200 == 0:
+            tell(f"{seen:,} rows read")
+
+    def wanted() -> Iterator[Job | UnreadableRow]:
+        for row in stage.watched_jobs(note).scan():
+            if isinstance(row, UnreadableRow) or (
+                (lane is None or row.lane == lane)
+                and (state is None or row.status is state)
+                and (tenant is None or row.tenant == tenant)
+                and (category is None or row.category is category)
+            ):
+                yield row
+
+    with asked.out.working("reading jobs") as tell:
+        rows = wanted()
+        if asked.out.json:
+            for row in islice(rows, limit):
+                asked.out.line(job_pages.unreadable(row) if isinstance(row, UnreadableRow) else plain(row))
+            return
+        found = list(islice(rows, limit))
+        more = next(rows, None) is not None
+    jobs = sorted((row for row in found if isinstance(row, Job)), key=lambda job: job.updated_at, reverse=True)
+    now = stage.clock.now()
+    if jobs:
+        asked.out.say(job_pages.listing(jobs, now))
+    else:
+        asked.out.say("No job matches.")
+    for row in found:
+        if isinstance(row, UnreadableRow):
+            asked.out.warn(f"row {row.key} cannot be read: {row.problem}")
+    if more:
+        asked.out.warn(f"Stopped at {limit}; more match. Use --limit, or narrow it down.")
+
+
+@command(app, "show", examples=("penstock jobs show 3d0a…",))
+def show(asked: Asked, job_id: Id) -> None:
+    """Show everything about one job but its text: its fields, its effects and what happened to it."""
+    stage = asked.stage()
+    job = job_of(stage, job_id)
+    effects = stage.effects.of_job(job.job_id)
+    events = stage.history.of(f"job/{job.job_id}", limit=100)
+    if asked.out.json:
+        asked.out.document({"job": job, "effects": effects, "history": job_pages.timeline(job, events)})
+    else:
+        asked.out.say(*job_pages.page(job, effects, events, stage.clock.now()))
+
+
+@command(app, "why", examples=("penstock jobs why 3d0a…",))
+def why_waiting(asked: Asked, job_id: Id) -> None:
+    """Explain one job: where it stands, what every gate says, and what would let it go.
+
+    It is the same admission that the engine asks: there is no second opinion.
+    """
+    from shared.usecases.explain import explain
+
+    stage = asked.stage()
+    job = job_of(stage, job_id)
+    explanation = explain(
+        job,
+        stage.viewer().of(job.lane),
+        stage.effects.of_job(job.job_id),
+        stage.queues.depth(job.lane),
+        stage.clock.now(),
+    )
+    if asked.out.json:
+        asked.out.document(job_pages.explained(explanation))
+    else:
+        asked.out.say(*job_pages.explanation_page(explanation, stage.clock.now()))
+
+
+@command(app, "cancel", examples=('penstock jobs cancel 3d0a… --why "sent by hand"',))
+def cancel(asked: Asked, job_id: Id, why: Why) -> None:
+    """Withdraw a job that has not begun to send. A failed job is dismissed by this, too."""
+    from shared.usecases import steer
+
+    stage = asked.stage()
+    after = steer.cancel(
+        whole_id(job_id),
+        by=stage.caller.arn,
+        why=why,
+        jobs=stage.jobs,
+        effects=stage.effects,
+        history=stage.history,
+        lanes=stage.lanes,
+        clock=stage.clock,
+    )
+    _moved(asked, after, f"canceled {after.job_id}")
+
+
+@command(
+    app,
+    "schedule",
+    examples=(
+        'penstock jobs schedule 3d0a… --in 90s --why "vendor asked for a pause"',
+        'penstock jobs schedule 3d0a… --now --why "the vendor is back"',
+    ),
+)
+def schedule(
+    asked: Asked,
+    job_id: Id,
+    why: Why,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", show_default=False, help="ISO 8601, zoned.")] = None,
+    in_: Annotated[
+        str | None, typer.Option("--in", metavar="SPAN", show_default=False, help="From now: 90s, 5m, 2h, 1d.")
+    ] = None,
+    now: Annotated[bool, typer.Option("--now", help="As soon as the gates allow.")] = False,
+) -> None:
+    """Give a queued job another time. It still passes every gate."""
+    from shared.usecases import steer
+
+    if [at is not None, in_ is not None, now].count(True) != 1:
+        raise typer.BadParameter("give exactly one of --at, --in and --now")
+    stage = asked.stage()
+    moment = stage.clock.now()
+    if at is not None:
+        moment = moment_of("at", at)
+    elif in_ is not None:
+        moment += span_of("in", in_)
+    after = steer.schedule(
+        whole_id(job_id),
+        moment,
+        by=stage.caller.arn,
+        why=why,
+        jobs=stage.jobs,
+        history=stage.history,
+        clock=stage.clock,
+    )
+    present = stage.clock.now()
+    when = ago(after.runnable_at, present) if after.runnable_at > present else "now"
+    _moved(asked, after, f"scheduled {after.job_id}: it may run {when}")
+
+
+@command(app, "result", examples=("penstock jobs result 3d0a…",))
+def result(asked: Asked, job_id: Id) -> None:
+    """Show what a job wrote for later readers. This is customer text: that you looked is kept in the history."""
+    from shared.core.ports import HistoryEvent
+
+    stage = asked.stage()
+    job = job_of(stage, job_id)
+    known = {"job_id": job.job_id, "status": job.status, "result": job.result, "result_ref": job.result_ref}
+    if job.result_ref is None:
+        if asked.out.json:
+            asked.out.document({**known, "content": None})
+        else:
+            asked.out.say(f"{job.job_id} kept no text; it is {job.status}, its result is {job.result or NOTHING}.")
+        return
+    data = stage.content.get(job.result_ref)
+    if data is None:
+        raise BadInput("result", f"{job.result_ref} is no longer in the content store")
+    # Kept first: text that was shown and not written down would be a view nobody knows of.
+    stage.history.append(
+        HistoryEvent(
+            subject=f"job/{job.job_id}",
+            event_id=uuid.uuid4().hex,
+            at=stage.clock.now(),
+            kind="content_view",
+            by=stage.caller.arn,
+            detail={"ref": job.result_ref},
+        )
+    )
+    text = data.decode(errors="replace")
+    if asked.out.json:
+        asked.out.document({**known, "content": text})
+        return
+    asked.out.warn("Customer text follows. That you looked is kept in the job's history.")
+    print(clean(text))
+
+
+def job_of(stage: Stage, job_id: str) -> Job:
+    """The job of that id, or BadInput."""
+    job = stage.jobs.get(whole_id(job_id))
+    if job is None:
+        raise BadInput("job", f"{job_id} does not exist in stage {stage.name}; expired jobs are gone from the table")
+    return job
+
+
+def whole_id(text: str) -> str:
+    """A job's id in its one form; a shortened one is refused."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise BadInput("job", "needs the whole id, 36 characters such as `penstock jobs list` shows") from None
+
+
+def _moved(asked: Asked, after: Job, sentence: str) -> None:
+    if asked.out.json:
+        asked.out.document({"job": after})
+    else:
+        asked.out.say(styled(sentence, "green"))

@@ -1,0 +1,33 @@
+"""`penstock`: the operator's command line. Every command answers people in tables and programs in JSON."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ops.cli import audit, control, cost, doctor, enqueue, jobs, local, runs, status
+from ops.cli.command import command, root
+
+app = root(
+    "Penstock: paced, fair, counted background jobs on AWS.\n\n"
+    "See why a job waits, stop a lane in one command, and prove that nothing was lost or sent twice.\n\n"
+    "\b\n"
+    "Start here:\n"
+    "  penstock local up          a whole stage on this machine, no account needed\n"
+    "  penstock status            what waits, runs and failed, lane by lane\n"
+    "  penstock jobs why ID       what holds a job, and what would let it go"
+)
+
+app.add_typer(local.app, name="local")
+command(app, "enqueue", examples=enqueue.EXAMPLES)(enqueue.enqueue)
+app.add_typer(jobs.app, name="jobs")
+command(app, "status", examples=status.EXAMPLES)(status.status)
+command(app, "runs", examples=runs.EXAMPLES)(runs.runs)
+app.add_typer(control.app, name="control")
+command(app, "audit", examples=audit.EXAMPLES)(audit.audit)
+command(app, "doctor", examples=doctor.EXAMPLES)(doctor.doctor)
+command(app, "cost", examples=cost.EXAMPLES)(cost.cost)
+
+if find_spec("ops.cli.new") is not None:
+    from importlib import import_module
+
+    app.add_typer(import_module("ops.cli.new").app, name="new")

@@ -1,0 +1,30 @@
+"""Times and lengths of time as an operator writes them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from shared.core import moment
+from shared.core.errors import BadInput
+
+_SPAN = re.compile(r"(\d{1,7})\s*(s|m|min|h|d)")
+_UNIT = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+
+
+def moment_of(field: str, text: object) -> datetime:
+    """An ISO 8601 time with its zone: `2026-05-01T09:00Z`."""
+    if not isinstance(text, str):
+        raise BadInput(field, "must be a time such as 2026-05-01T09:00Z")
+    try:
+        return moment.parse(text)
+    except ValueError as exc:
+        raise BadInput(field, f"{exc}; write it as 2026-05-01T09:00Z") from None
+
+
+def span_of(field: str, text: str) -> timedelta:
+    """A length of time: `90s`, `5m`, `2h`, `1d`."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    if found is None:
+        raise BadInput(field, "must be a length of time such as 90s, 5m, 2h or 1d")
+    return timedelta(seconds=int(found[1]) * _UNIT[found[2]])

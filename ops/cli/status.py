@@ -1,0 +1,262 @@
+"""`penstock status`: what waits, runs and failed, lane by lane, and who closed what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ops.cli.command import Asked
+from ops.cli.runs import took
+from ops.cli.show import NOTHING, Column, ago, count, level, plain, span, styled, table
+from shared.contract import names
+from shared.core.errors import Unavailable, UnreadableRow
+from shared.core.job import Status
+from shared.core.switches import Level, Switch
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from ops.cli.stage import Stage
+    from shared.core.lane import LaneSpec
+    from shared.core.ports import QueueDepth, RunRecord
+
+EXAMPLES = ("penstock status", "penstock status support --watch", "penstock status --count --json")
+WATCH_S = 2.0
+WAITING_LIMIT = 1000
+"""Entries of the waiting index counted, for each priority; more are shown as so many and a plus."""
+FAR = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneStatus:
+    """One lane, now."""
+
+    lane: str
+    due: int | None
+    """Waiting in the table and due; None for a lane whose waiting jobs cannot be counted cheaply."""
+    later: int | None
+    """In the table with a time to come: scheduled, in backoff, or handed over and leased."""
+    at_least: bool
+    """True when there are more than could be counted."""
+    oldest_due_at: datetime | None
+    queue: QueueDepth
+    dead_letters: int
+    cap: int
+    baseline: int
+    ceiling: int
+    counts: dict[str, int] | None = None
+    """Jobs by status; only when everything was counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A stage, now."""
+
+    stage: str
+    at: datetime
+    lanes: list[LaneStatus]
+    switches: list[Switch]
+    runs: list[RunRecord]
+    unknown: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Counted jobs of lanes that are not deployed (any more), and rows nobody can read."""
+
+
+def status(
+    asked: Asked,
+    lane: Annotated[str | None, typer.Argument(metavar="[LANE]", show_default=False, help="This lane only.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again every two seconds, until Ctrl-C.")] = False,
+    count_all: Annotated[
+        bool, typer.Option("--count", help="Count every job by status; reads the whole table.")
+    ] = False,
+) -> None:
+    """Show what waits, runs and failed in each lane, and every switch that is not normal.
+
+    Cheap by default: queue attributes, the waiting index (bounded) and the last runs. In JSON with --watch:
+    one line each time.
+    """
+    stage = asked.stage()
+    lanes = [stage.lane(lane)] if lane is not None else list(stage.lanes.values())
+    if watch:
+        _watch(asked, stage, lanes, count_all)
+        return
+    with asked.out.working("looking") as tell:
+        found = look(stage, lanes, count_all=count_all, tell=tell)
+    if asked.out.json:
+        asked.out.document(document(found))
+    else:
+        asked.out.say(*page(found))
+
+
+def look(
+    stage: Stage, lanes: list[LaneSpec], *, count_all: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> Snapshot:
+    """Everything at once."""
+    now = stage.clock.now()
+    counts = counted(stage, tell) if count_all else None
+    switches = stage.control.switches().entries.values()
+    return Snapshot(
+        stage=stage.name,
+        at=now,
+        lanes=[_lane(stage, lane, now, counts) for lane in lanes],
+        switches=sorted(switches, key=lambda switch: (-switch.level, switch.scope)),
+        runs=[run for name in names.SCHEDULED for run in stage.ledger.runs(name, limit=1)],
+        unknown={name: of for name, of in (counts or {}).items() if name not in stage.lanes},
+    )
+
+
+def counted(stage: Stage, tell: Callable[[str], None]) -> dict[str, dict[str, int]]:
+    """Every job of the stage by lane and status: a scan of the whole table."""
+    found: dict[str, Counter[str]] = {}
+    for number, row in enumerate(stage.jobs.scan(), start=1):
+        lane, word = ("?", "unreadable") if isinstance(row, UnreadableRow) else (row.lane, row.status.value)
+        found.setdefault(lane, Counter())[word] += 1
+        if number % 500 == 0:
+            tell(f"{number:,} jobs counted")
+    return {lane: dict(words) for lane, words in found.items()}
+
+
+def document(found: Snapshot) -> dict[str, Any]:
+    """A snapshot, for programs."""
+    whole: dict[str, Any] = plain(found)
+    if not found.unknown:
+        del whole["unknown"]
+    for lane in whole["lanes"]:
+        if lane["counts"] is None:
+            del lane["counts"]
+    return whole
+
+
+def page(found: Snapshot) -> list[RenderableType]:
+    """A snapshot, for people."""
+    numbers = ("due", "later", "oldest due", "in queue", "in flight", "delayed", "dead", "cap")
+    columns: list[str | Column] = ["lane", *(Column(header=name, right=True) for name in numbers), "switches"]
+    parts: list[RenderableType] = [table(columns, [_row(lane, found) for lane in found.lanes]), ""]
+    if any(lane.counts is not None for lane in found.lanes):
+        parts += [_counts(found), ""]
+    if found.switches:
+        rows = [
+            (
+                switch.scope,
+                level(switch.level),
+                "on" if switch.automation_enabled else styled("off", "red"),
+                ago(switch.at, found.at),
+                switch.by,
+                switch.why,
+            )
+            for switch in found.switches
+        ]
+        parts += [table(["closed", "level", "automation", "since", "by", "why"], rows), ""]
+    ran = {run.schedule: run for run in found.runs}
+    parts.append(
+        styled("last runs: ", "dim")
+        + styled(
+            " · ".join(
+                f"{name} {ago(ran[name].started_at, found.at)} ({took(ran[name], found.at)})"
+                if name in ran
+                else f"{name} never"
+                for name in names.SCHEDULED
+            ),
+            "dim",
+        )
+    )
+    return parts
+
+
+def _lane(stage: Stage, lane: LaneSpec, now: datetime, counts: dict[str, dict[str, int]] | None) -> LaneStatus:
+    due = later = oldest = None
+    at_least = False
+    if lane.admission != "fair":
+        entries = stage.jobs.waiting(lane, due_before=now + FAR, limit=WAITING_LIMIT)
+        ripe = [entry.due for entry in entries if entry.due <= now]
+        due, later, oldest = len(ripe), len(entries) - len(ripe), min(ripe, default=None)
+        at_least = max(Counter(entry.priority for entry in entries).values(), default=0) >= WAITING_LIMIT
+    return LaneStatus(
+        lane=lane.name,
+        due=due,
+        later=later,
+        at_least=at_least,
+        oldest_due_at=oldest,
+        queue=stage.queues.depth(lane.name),
+        dead_letters=stage.dead_letters.depth(lane.name).total,
+        cap=stage.control.cap(lane.name) or lane.baseline,
+        baseline=lane.baseline,
+        ceiling=lane.ceiling,
+        counts=None if counts is None else counts.get(lane.name, {}),
+    )
+
+
+def _row(lane: LaneStatus, found: Snapshot) -> tuple[str | Text, ...]:
+    plus = "+" if lane.at_least else ""
+    oldest = NOTHING if lane.oldest_due_at is None else span((found.at - lane.oldest_due_at).total_seconds())
+    return (
+        lane.lane,
+        "?" if lane.due is None else f"{count(lane.due)}{plus}",
+        "?" if lane.later is None else f"{count(lane.later)}{plus}",
+        oldest,
+        count(lane.queue.visible),
+        count(lane.queue.in_flight),
+        count(lane.queue.delayed),
+        styled(count(lane.dead_letters), "red" if lane.dead_letters else ""),
+        f"{lane.cap} of {lane.ceiling}",
+        _closed(lane.lane, found.switches),
+    )
+
+
+def _closed(lane: str, switches: list[Switch]) -> Text:
+    """The strictest rung on any scope that touches the lane; narrower scopes are listed below the table."""
+    mine = [
+        one
+        for one in switches
+        if one.scope in ("all", f"lane/{lane}") or one.scope.startswith(("vendor/", f"task/{lane}/", f"tenant/{lane}/"))
+    ]
+    strictest = max((one for one in mine), key=lambda one: one.level, default=None)
+    if strictest is None:
+        return styled("normal", "green")
+    if strictest.level is Level.NORMAL:
+        return styled("automation off", "yellow")
+    wide = strictest.scope in ("all", f"lane/{lane}")
+    return level(strictest.level) + styled("" if wide else f" ({strictest.scope})", "dim")
+
+
+def _counts(found: Snapshot) -> Any:
+    words = [word.value for word in Status]
+    rows: list[tuple[str, ...]] = [
+        (one.lane, *(count((one.counts or {}).get(word, 0)) for word in words)) for one in found.lanes
+    ]
+    for lane, of in found.unknown.items():
+        others = sum(number for word, number in of.items() if word not in words)
+        label = f"{lane} (unreadable: {others})" if others else f"{lane} (not deployed)"
+        rows.append((label, *(count(of.get(word, 0)) for word in words)))
+    return table(["jobs", *(Column(header=word, right=True) for word in words)], rows)
+
+
+def _watch(asked: Asked, stage: Stage, lanes: list[LaneSpec], count_all: bool) -> None:
+    try:
+        if asked.out.json:
+            while True:
+                asked.out.line(document(look(stage, lanes, count_all=count_all)))
+                stage.clock.sleep(WATCH_S)
+        from rich.console import Group
+        from rich.live import Live
+
+        with Live(console=asked.out.console, auto_refresh=False) as live:
+            while True:
+                live.update(Group(*_seen(stage, lanes, count_all)), refresh=True)
+                stage.clock.sleep(WATCH_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _seen(stage: Stage, lanes: list[LaneSpec], count_all: bool) -> list[RenderableType]:
+    try:
+        found = look(stage, lanes, count_all=count_all)
+    except Unavailable as exc:
+        return [styled(f"{exc}; looking again", "red")]
+    head = styled(f"{found.stage} at {found.at:%H:%M:%S} UTC, every {WATCH_S:.0f} s; Ctrl-C ends", "dim")
+    return [head, "", *page(found)]

@@ -1,0 +1,178 @@
+"""Runs the emulator on loopback and records who called what. Executed by the emulator's own interpreter:
+
+    python -I ops/local/launcher.py --port 0 --port-file FILE --calls FILE
+
+It adds three things and changes nothing else. The socket is bound before the emulator is imported, so a port
+chosen by the kernel is never lost to somebody else. And every Lambda gets an access key that names it, so the
+signature of each request says which function sent it: production code needs no marker for that. And an
+event-source filter for an absent attribute matches as it does on AWS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import resource
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+ROOT = Path(__file__).resolve().parents[2]
+# The project is importable only for this one line: what the emulator and its Lambdas import must come from
+# the emulator's environment and the staged packages, never from the working copy.
+sys.path.insert(0, str(ROOT))
+from ops.local.actions import Request, actions, signature  # noqa: E402
+
+sys.path.remove(str(ROOT))
+
+KEY_PREFIX = "LAMBDA."
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class CallRecorder:
+    """An ASGI layer that writes each new (function, action, resource) once."""
+
+    def __init__(self, app: App, *, account: str, out: TextIO) -> None:
+        self._app = app
+        self._account = account
+        self._out = out
+        self._seen: set[tuple[str, str, str]] = set()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        function = _sender(scope) if scope["type"] == "http" else None
+        if function is None:
+            await self._app(scope, receive, send)
+            return
+        chunks: list[bytes] = []
+        noted = False
+
+        def note() -> None:
+            nonlocal noted
+            if not noted:
+                noted = True
+                self._note(scope, b"".join(chunks), function)
+
+        async def overheard() -> Message:
+            message = await receive()
+            if message["type"] == "http.request":
+                chunks.append(message.get("body", b""))
+                if not message.get("more_body"):
+                    note()
+            return message
+
+        try:
+            await self._app(scope, overheard, send)
+        finally:
+            note()  # the emulator never asks for the body of a GET
+
+    def _note(self, scope: Message, body: bytes, function: str) -> None:
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        signer = signature(headers["authorization"])
+        if signer is None:
+            return
+        request = Request(
+            method=scope["method"],
+            path=scope["path"],
+            query=scope.get("query_string", b"").decode("latin-1"),
+            headers=headers,
+            body=body,
+        )
+        try:
+            pairs = actions(request, service=signer.service, region=signer.region, account=self._account)
+        except Exception as exc:  # a request nobody foresaw must not stop the emulator, nor go unseen
+            pairs = {(f"{signer.service}:unreadable", type(exc).__name__)}
+        for action, resource_arn in pairs:
+            key = (function, action, resource_arn)
+            if key not in self._seen:
+                self._seen.add(key)
+                line = {"function": function, "action": action, "resource": resource_arn}
+                self._out.write(json.dumps(line) + "\n")
+                self._out.flush()
+
+
+def _sender(scope: Message) -> str | None:
+    """The function that signed a request; None for everybody else."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            signer = signature(value.decode("latin-1"))
+            if signer and signer.access_key.startswith(KEY_PREFIX):
+                return signer.access_key.removeprefix(KEY_PREFIX)
+            return None
+    return None
+
+
+def name_functions() -> None:
+    """Give each function's processes an access key that carries the function's name."""
+    runtime: Any = importlib.import_module("ministack.core.lambda_runtime")
+    service: Any = importlib.import_module("ministack.services.lambda_svc")
+    given: Callable[[Message], dict[str, str]] = runtime.execution_credentials
+
+    def named(config: Message) -> dict[str, str]:
+        # Any key that is not twelve digits belongs to the emulator's one account.
+        return {**given(config), "AWS_ACCESS_KEY_ID": KEY_PREFIX + config["FunctionName"]}
+
+    for module in (runtime, service):
+        if module.execution_credentials is not given:
+            raise RuntimeError("the emulator hands out Lambda credentials another way than expected")
+        module.execution_credentials = named
+
+
+def match_absent_parts() -> None:
+    """A filter that asks for an absent leaf matches on AWS when its whole branch is absent; here it would not."""
+    service: Any = importlib.import_module("ministack.services.lambda_svc")
+    given: Callable[[Message, Message], bool] = service._match_esm_filter
+
+    def matches(record: Message, pattern: Message) -> bool:
+        absent: Message = {key: {} for key, part in pattern.items() if isinstance(part, dict) and key not in record}
+        return given({**record, **absent}, pattern)
+
+    service._match_esm_filter = matches
+
+
+def main() -> None:
+    """Bind, say where, serve until told to stop."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--port-file", type=Path, required=True)
+    parser.add_argument("--calls", type=Path, required=True)
+    chosen = parser.parse_args()
+
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", chosen.port))
+    port = listener.getsockname()[1]
+    os.environ["GATEWAY_PORT"] = str(port)  # read on import: by the queue URLs, and by the Lambdas' endpoint
+
+    emulator = importlib.import_module("ministack.app")
+    hypercorn = importlib.import_module("hypercorn.config")
+    serve = importlib.import_module("hypercorn.asyncio").serve
+    name_functions()
+    match_absent_parts()
+
+    # A burst of Lambdas opens more sockets than the usual soft limit of 1024.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    config = hypercorn.Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.keep_alive_timeout = 75
+    config.graceful_timeout = 0.2  # it holds nothing that outlives it
+    with chosen.calls.open("a", encoding="utf-8") as out:
+        recorder = CallRecorder(emulator.app, account=os.environ["MINISTACK_ACCOUNT_ID"], out=out)
+        draft = chosen.port_file.with_suffix(".draft")
+        draft.write_text(f"{port}\n")
+        draft.replace(chosen.port_file)
+        asyncio.run(serve(recorder, config))
+
+
+if __name__ == "__main__":
+    main()

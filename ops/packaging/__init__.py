@@ -1,0 +1,1 @@
+"""What goes into a Lambda's package, and how it is staged: `python -m ops.build`."""

@@ -1,0 +1,70 @@
+"""Every condition a write can have, each a named clause with the sentence that says when it is true.
+
+A name after `#` is the attribute of that name; a value after `:` is given by the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# ------------------------------------------------------------------------------------------------ any row
+NO_ROW_YET = "attribute_not_exists(#pk)"
+"""Nobody has written this key before."""
+
+# --------------------------------------------------------------------------------------------------- jobs
+STILL_QUEUED = "#status IN (:queued, :pending)"
+"""Nobody has claimed, ended or withdrawn the job; older systems say pending."""
+
+DUE = (
+    "(#not_before_at <= :due_until"
+    " OR (attribute_not_exists(#not_before_at) AND #scheduled_at <= :due_until)"
+    " OR (attribute_not_exists(#not_before_at) AND attribute_not_exists(#scheduled_at)))"
+)
+"""The job has no time of its own, or it has come (with the slack of `lifecycle.DUE_SLACK_S`)."""
+
+SAME_STATUS = "#status IN (:was, :was_once)"
+"""The job is in the state it was read in; the second value is that state's older word."""
+
+SAME_FENCE = "#fence = :fence"
+"""No other claim, recovery or withdrawal came in between."""
+
+NO_FENCE_YET = "(attribute_not_exists(#fence) OR #fence = :fence)"
+"""The same, for a job that was never claimed: an older row has no fence at all."""
+
+SAME_PLACE_IN_LINE = "#wsk = :wsk"
+"""No dispatcher, hold or reschedule has moved the job in the waiting index."""
+
+NOT_IN_LINE = "attribute_not_exists(#wsk)"
+"""The job still does not stand in the waiting index."""
+
+# ------------------------------------------------------------------------------------------------ effects
+REFUSED_BEFORE = "#state = :refused"
+"""The vendor certainly did not take the last try, so the same effect may be begun again."""
+
+NO_RESULT_YET = "#state = :intent"
+"""The intent stands open: nobody has written what the vendor said."""
+
+SAME_INTENT_TIME = "#intent_at = :intent_at"
+"""The open intent is the very one that was read."""
+
+# ---------------------------------------------------------------------------------------- control, ledger
+HAS_SCOPES = "attribute_exists(#scopes)"
+"""The switches' row and its map are there, so one scope can be set without touching the others."""
+
+SAME_RUN = "#run_id = :run_id"
+"""The slot belongs to this run."""
+
+
+def all_of(*clauses: str) -> str:
+    """Every clause is true."""
+    return " AND ".join(clauses)
+
+
+def any_of(*clauses: str) -> str:
+    """One of the clauses is true."""
+    return " OR ".join(clauses)
+
+
+def names(attributes: Iterable[str]) -> dict[str, str]:
+    """The `#name` of each attribute: half of our names are reserved words somewhere."""
+    return {f"#{name}": name for name in attributes}

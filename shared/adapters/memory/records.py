@@ -1,0 +1,233 @@
+"""Effects, control, ledger, history and content in memory: rows kept as items, each method one step."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import datetime
+
+from shared.adapters import rows
+from shared.adapters.attributes import Item
+from shared.adapters.meter import UNMETERED, Meter
+from shared.contract import table
+from shared.core.effects import EffectRow, EffectState
+from shared.core.errors import EffectMoved
+from shared.core.ports import HistoryEvent, RunRecord
+from shared.core.switches import Switch, Switches
+
+
+class MemoryEffectStore:
+    """The effects table. There is no way to delete a row."""
+
+    def __init__(self, *, meter: Meter | None = None) -> None:
+        self._rows: dict[str, dict[str, Item]] = {}
+        self._meter = meter or UNMETERED
+        self._lock = threading.RLock()
+
+    def intend(self, row: EffectRow) -> EffectRow | None:
+        """None: the intent is yours."""
+        with self._lock:
+            present = self._present(row)
+            if present is None:
+                self._write("intend", row)
+                return None
+            if present.state is EffectState.REFUSED:
+                # The window of a vendor's memory runs from the first time the key may have reached it.
+                self._write("intend", replace(row, first_intent_at=present.first_intent_at))
+                return None
+            self._refused("intend", row)
+            mine = present.open and (present.fence, present.intent_at) == (row.fence, row.intent_at)
+            return None if mine else present
+
+    def take_over(self, row: EffectRow, *, fence: int, now: datetime) -> EffectRow:
+        """An open intent changes hands once."""
+        with self._lock:
+            present = self._present(row)
+            if (
+                present is not None
+                and present.open
+                and (present.fence, present.intent_at) == (row.fence, row.intent_at)
+            ):
+                taken = replace(present, fence=fence, intent_at=now)
+                self._write("take_over", taken)
+                return taken
+            self._refused("take_over", row)
+            if present is not None and present.open and present.fence == fence:
+                return present
+            raise EffectMoved(row.effect_id, present)
+
+    def record(self, row: EffectRow, result: EffectRow) -> None:
+        """One result, by the holder of the fence."""
+        with self._lock:
+            present = self._present(row)
+            if present is not None and present.fence == row.fence:
+                recorded = replace(
+                    present,
+                    state=result.state,
+                    recorded_at=result.recorded_at,
+                    vendor_id=result.vendor_id,
+                    reason=result.reason,
+                )
+                if present.open:
+                    self._write("record", recorded)
+                    return
+                if (present.state, present.vendor_id) == (result.state, result.vendor_id):
+                    self._refused("record", row)
+                    return
+            self._refused("record", row)
+            raise EffectMoved(row.effect_id, present)
+
+    def of_job(self, job_id: str) -> list[EffectRow]:
+        """Every effect of a job, by name."""
+        with self._lock:
+            items = [item for _, item in sorted(self._rows.get(table.job_pk(job_id), {}).items())]
+            self._meter.read("effects", "of_job", items, consistent=True)
+        return [rows.effect_from_item(item) for item in items]
+
+    def _present(self, row: EffectRow) -> EffectRow | None:
+        item = self._rows.get(table.job_pk(row.job_id), {}).get(table.effect_sk(row.name))
+        return None if item is None else rows.effect_from_item(item)
+
+    def _write(self, operation: str, row: EffectRow) -> None:
+        of_job = self._rows.setdefault(table.job_pk(row.job_id), {})
+        old, new = of_job.get(table.effect_sk(row.name)), rows.effect_item(row)
+        of_job[table.effect_sk(row.name)] = new
+        self._meter.write("effects", operation, old=old, new=new)
+
+    def _refused(self, operation: str, row: EffectRow) -> None:
+        old = self._rows.get(table.job_pk(row.job_id), {}).get(table.effect_sk(row.name))
+        self._meter.refused("effects", operation, old=old)
+
+
+class MemoryControlStore:
+    """Switches and wanted caps."""
+
+    def __init__(self, *, meter: Meter | None = None) -> None:
+        self._item: Item | None = None
+        self._caps: dict[str, Item] = {}
+        self._meter = meter or UNMETERED
+        self._lock = threading.RLock()
+
+    def switches(self) -> Switches:
+        """Every switch that is set."""
+        with self._lock:
+            item = self._item
+        self._meter.read("control", "switches", [item], consistent=True)
+        return rows.switches_from_item(item)
+
+    def set_switch(self, switch: Switch) -> None:
+        """Set one scope; back at its default, its entry goes."""
+        with self._lock:
+            old = self._item
+            scopes = dict(old[rows.SCOPES]["M"]) if old is not None else {}
+            scopes.pop(switch.scope, None)
+            attribute = rows.switch_attribute(switch)
+            if attribute is not None:
+                scopes[switch.scope] = attribute
+            self._item = {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}}
+            self._meter.write("control", "set_switch", old=old, new=self._item)
+
+    def cap(self, lane: str) -> int | None:
+        """The wanted cap."""
+        with self._lock:
+            item = self._caps.get(lane)
+        self._meter.read("control", "cap", [item], consistent=True)
+        return rows.cap_from_item(item)
+
+    def set_cap(self, lane: str, cap: int) -> None:
+        """What a governor or an operator does."""
+        with self._lock:
+            self._caps[lane] = rows.cap_item(lane, cap)
+
+
+class MemoryLedger:
+    """Runs, by schedule and slot."""
+
+    def __init__(self, *, meter: Meter | None = None) -> None:
+        self._rows: dict[str, dict[str, Item]] = {}
+        self._meter = meter or UNMETERED
+        self._lock = threading.RLock()
+
+    def open_run(self, run: RunRecord) -> bool:
+        """The first wins."""
+        with self._lock:
+            slots = self._rows.setdefault(run.schedule, {})
+            present = slots.get(run.slot)
+            if present is not None:
+                self._meter.refused("ledger", "open_run", old=present)
+                return rows.run_from_item(present).run_id == run.run_id
+            slots[run.slot] = rows.run_item(run)
+            self._meter.write("ledger", "open_run", old=None, new=slots[run.slot])
+            return True
+
+    def close_run(self, run: RunRecord) -> None:
+        """Only the run that opened the slot may close it; anybody else changes nothing."""
+        with self._lock:
+            slots = self._rows.setdefault(run.schedule, {})
+            present = slots.get(run.slot)
+            if present is not None and rows.run_from_item(present).run_id == run.run_id:
+                slots[run.slot] = rows.run_item(run)
+                self._meter.write("ledger", "close_run", old=present, new=slots[run.slot])
+
+    def runs(self, schedule: str, *, limit: int) -> list[RunRecord]:
+        """Newest first."""
+        with self._lock:
+            slots = sorted(self._rows.get(schedule, {}).items(), reverse=True)[:limit]
+        return [rows.run_from_item(item) for _, item in slots]
+
+
+class MemoryHistory:
+    """Append-only events, by subject and time."""
+
+    def __init__(self, *, meter: Meter | None = None) -> None:
+        self._rows: dict[str, dict[str, Item]] = {}
+        self._meter = meter or UNMETERED
+        self._lock = threading.RLock()
+
+    def append(self, event: HistoryEvent) -> None:
+        """Write once."""
+        item = rows.history_item(event)
+        with self._lock:
+            of_subject = self._rows.setdefault(event.subject, {})
+            if item[table.SK]["S"] not in of_subject:
+                of_subject[item[table.SK]["S"]] = item
+                self._meter.write("history", "append", old=None, new=item)
+
+    def of(self, subject: str, *, limit: int) -> list[HistoryEvent]:
+        """Newest first."""
+        with self._lock:
+            items = sorted(self._rows.get(subject, {}).items(), reverse=True)[:limit]
+        return [rows.history_from_item(item) for _, item in items]
+
+
+class MemoryContentStore:
+    """Bytes by reference."""
+
+    def __init__(self, *, meter: Meter | None = None) -> None:
+        self._objects: dict[str, bytes] = {}
+        self._meter = meter or UNMETERED
+        self._lock = threading.RLock()
+
+    def put(self, ref: str, data: bytes) -> None:
+        """Store or store again."""
+        self._call("put")
+        with self._lock:
+            self._objects[ref] = bytes(data)
+
+    def get(self, ref: str) -> bytes | None:
+        """What is there."""
+        self._call("get")
+        return self._objects.get(ref)
+
+    def delete(self, ref: str) -> None:
+        """Remove; removing twice is no error."""
+        self._call("delete")
+        with self._lock:
+            self._objects.pop(ref, None)
+
+    def refs(self) -> list[str]:
+        """Every reference; for sweeps."""
+        return sorted(self._objects)
+
+    def _call(self, operation: str) -> None:
+        self._meter.call("content", operation)

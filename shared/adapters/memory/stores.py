@@ -1,0 +1,21 @@
+"""Every store a world in memory needs, by name."""
+
+from __future__ import annotations
+
+from shared.adapters.memory.jobs import MemoryJobStore
+from shared.adapters.memory.records import (
+    MemoryContentStore,
+    MemoryControlStore,
+    MemoryEffectStore,
+    MemoryHistory,
+    MemoryLedger,
+)
+
+__all__ = [
+    "MemoryContentStore",
+    "MemoryControlStore",
+    "MemoryEffectStore",
+    "MemoryHistory",
+    "MemoryJobStore",
+    "MemoryLedger",
+]

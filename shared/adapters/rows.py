@@ -1,0 +1,367 @@
+"""How each value of the core is written as a row, and read back. One place for both kinds of store.
+
+What is absent, None or empty in a value is an absent attribute; an attribute this version does not know is
+ignored, so that rows of a newer version can be read. Anything else that cannot be read is an
+`UnreadableRow`, which names the field and never its value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.adapters import attributes
+from shared.adapters.attributes import Attribute, Fields, Item
+from shared.contract import table
+from shared.core import moment
+from shared.core.effects import EffectRow, EffectState
+from shared.core.errors import BadInput
+from shared.core.job import DEFAULT_PRIORITY, PRIORITIES, STATUS_ALIASES, Category, Job, Move, Status, read_status
+from shared.core.lane import LaneSpec
+from shared.core.ports import HistoryEvent, RunRecord, WaitingEntry
+from shared.core.switches import Level, Switch, Switches, level_of
+
+RUNS_KEPT_DAYS = 30
+SCOPES = "scopes"
+"""The map of the switches' row: scope → setting."""
+
+FIELD_ALIASES = {"not_before_at": "scheduled_at", "attempt_count": "attempts", "last_error": "error_message"}
+"""Field names of older systems: read, never written; every move removes them."""
+
+_TEXTS = (
+    *("lane", "tenant", "task", "key", "claimed_by", "last_error", "category", "signature", "blocked_by"),
+    *("payload_ref", "payload_hash", "result", "result_ref", "plan_id"),
+)
+_NUMBERS = ("task_version", "priority", "fence", "attempt_count", "max_attempts")
+_TIMES = (
+    *("created_at", "updated_at", "not_before_at", "claimed_at", "last_error_at", "waiting_since"),
+    "completed_at",
+)
+
+
+def spellings(status: Status) -> tuple[str, ...]:
+    """Every stored word that means this status; the first is the one that is written."""
+    return (status.value, *(word for word, meant in STATUS_ALIASES.items() if meant is status))
+
+
+# ------------------------------------------------------------------------------------------------- jobs
+def lane_wpk(job: Job, lane: LaneSpec) -> str:
+    """The partition of the waiting index a job stands in while it has a due time."""
+    if lane.admission == "scheduled" and job.status is Status.PROCESSING:
+        return table.claimed_wpk(lane.name)
+    if lane.admission == "fair":
+        return table.fair_wpk(lane.name, job.tenant, job.priority)
+    return table.ordered_wpk(lane.name, lane.shard_of(job.job_id), job.priority)
+
+
+def job_wsk(job: Job) -> str | None:
+    """The place in the waiting index; None for a job that is not in it."""
+    if job.due is None:
+        return None
+    return table.waiting_sk(moment.iso(job.due), moment.iso(job.created_at), job.job_id)
+
+
+def job_item(job: Job, wpk: str | None = None) -> Item:
+    """A job's row. `wpk` (see `lane_wpk`) is needed when the job waits, and ignored when it does not."""
+    item: Item = {
+        table.PK: attributes.text(table.job_pk(job.job_id)),
+        "status": attributes.text(job.status.value),
+    }
+    for name in _TEXTS:
+        if value := getattr(job, name):
+            item[name] = attributes.text(str(value))
+    for name in _NUMBERS:
+        item[name] = attributes.whole(getattr(job, name))
+    for name in _TIMES:
+        if (at := getattr(job, name)) is not None:
+            item[name] = attributes.time(at)
+    if job.replay_count:
+        item["replay_count"] = attributes.whole(job.replay_count)
+    if job.expires_at is not None:
+        item[table.TTL] = attributes.expiry(job.expires_at)
+    if job.routing_decision:
+        item["routing_decision"] = attributes.from_json(job.routing_decision, "routing_decision")
+    if job.moves:
+        item["moves"] = {"L": [move_attribute(move) for move in job.moves]}
+    if (wsk := job_wsk(job)) is not None:
+        if wpk is None:
+            raise ValueError("a waiting job needs the partition of its lane")
+        item[table.WAITING_PK] = attributes.text(wpk)
+        item[table.WAITING_SK] = attributes.text(wsk)
+    return item
+
+
+def move_attribute(move: Move) -> Attribute:
+    """One step of the history: `<time>|<status>|<reason>`."""
+    return attributes.text(f"{moment.iso(move.at)}|{move.to.value}|{move.reason}")
+
+
+def job_from_item(item: Item) -> Job:
+    """The job a row says, older names included. Raises UnreadableRow."""
+    fields = Fields(_key(item), item)
+    pk = fields.text(table.PK)
+    if not is_job(item):
+        fields.unreadable(table.PK, "is not the key of a job")
+    due = fields.text_or_none(table.WAITING_SK)
+    category = fields.text_or_none("category")
+    priority = fields.whole("priority", 2)
+    if priority not in PRIORITIES:
+        fields.unreadable("priority", "is not one this version knows")
+    if category is not None and category not in tuple(Category):
+        fields.unreadable("category", "is not one this version knows")
+    return Job(
+        job_id=table.job_id_from(pk),
+        lane=fields.text("lane"),
+        tenant=fields.text("tenant"),
+        task=fields.text("task"),
+        key=fields.text("key"),
+        created_at=fields.time("created_at"),
+        updated_at=fields.time("updated_at"),
+        status=_status(fields, "status", fields.text("status")),
+        task_version=fields.whole("task_version", 1),
+        priority=priority,
+        not_before_at=fields.time_or_none(_older(fields, "not_before_at")),
+        claimed_at=fields.time_or_none("claimed_at"),
+        claimed_by=fields.text_or_none("claimed_by"),
+        fence=fields.whole("fence", 0),
+        attempt_count=fields.whole(_older(fields, "attempt_count"), 0),
+        max_attempts=fields.whole("max_attempts", 3),
+        last_error=fields.text_or_none(_older(fields, "last_error")),
+        last_error_at=fields.time_or_none("last_error_at"),
+        category=None if category is None else Category(category),
+        signature=fields.text_or_none("signature"),
+        blocked_by=fields.text_or_none("blocked_by"),
+        waiting_since=fields.time_or_none("waiting_since"),
+        due=None if due is None else fields.as_time(table.WAITING_SK, table.due_from(due)),
+        payload_ref=fields.text_or_none("payload_ref"),
+        payload_hash=fields.text_or_none("payload_hash") or "",
+        result=fields.text_or_none("result"),
+        result_ref=fields.text_or_none("result_ref"),
+        completed_at=fields.time_or_none("completed_at"),
+        expires_at=fields.expiry_or_none(table.TTL),
+        replay_count=fields.whole("replay_count", 0),
+        plan_id=fields.text_or_none("plan_id"),
+        routing_decision=fields.mapping("routing_decision"),
+        moves=tuple(_move(fields, step) for step in fields.texts("moves")),
+    )
+
+
+def is_job(item: Item) -> bool:
+    """True for a job's row: the table holds other rows, too."""
+    return _key(item).startswith(table.job_pk(""))
+
+
+def claimed_item(item: Item, *, by: str, now: datetime) -> Item:
+    """A claimable row after its claim: what the one conditional update makes of it."""
+    fields = Fields(_key(item), item)
+    gone = (table.WAITING_PK, table.WAITING_SK, "blocked_by")
+    after = {name: value for name, value in item.items() if name not in gone}
+    claim = move_attribute(Move(at=now, to=Status.PROCESSING, reason="claim"))
+    after["status"] = attributes.text(Status.PROCESSING.value)
+    after["claimed_at"] = after["updated_at"] = attributes.time(now)
+    after["claimed_by"] = attributes.text(by)
+    after["fence"] = attributes.whole(fields.whole("fence", 0) + 1)
+    after["moves"] = {"L": [*map(attributes.text, fields.texts("moves")), claim]}
+    return after
+
+
+def waiting_entry(item: Item) -> WaitingEntry:
+    """What one entry of the waiting index nominates. Raises UnreadableRow."""
+    fields = Fields(_key(item), item)
+    # The partition ends with the priority; jobs claimed by a run have none, and none is needed.
+    priority = fields.text(table.WAITING_PK).rpartition("#")[2]
+    return WaitingEntry(
+        job_id=table.job_id_from(fields.text(table.PK)),
+        due=fields.as_time(table.WAITING_SK, table.due_from(fields.text(table.WAITING_SK))),
+        priority=int(priority) if priority in map(str, PRIORITIES) else 0,
+    )
+
+
+# ---------------------------------------------------------------------------------------------- effects
+def effect_item(row: EffectRow) -> Item:
+    """An effect's row: ids, states and times; it expires 400 days after its first intent."""
+    optional = {"vendor_id": row.vendor_id, "reason": row.reason}
+    item: Item = {
+        table.PK: attributes.text(table.job_pk(row.job_id)),
+        table.SK: attributes.text(table.effect_sk(row.name)),
+        "effect_id": attributes.text(row.effect_id),
+        "vendor": attributes.text(row.vendor),
+        "state": attributes.text(row.state.value),
+        "fence": attributes.whole(row.fence),
+        "first_intent_at": attributes.time(row.first_intent_at),
+        "intent_at": attributes.time(row.intent_at),
+        table.TTL: attributes.expiry(row.expires_at),
+        **{name: attributes.text(value) for name, value in optional.items() if value},
+    }
+    if row.recorded_at is not None:
+        item["recorded_at"] = attributes.time(row.recorded_at)
+    return item
+
+
+def effect_from_item(item: Item) -> EffectRow:
+    """The effect a row says. Raises UnreadableRow."""
+    fields = Fields(f"{_key(item)}/{_key(item, table.SK)}", item)
+    state = fields.text("state")
+    if state not in tuple(EffectState):
+        fields.unreadable("state", "is not one this version knows")
+    return EffectRow(
+        effect_id=fields.text("effect_id"),
+        job_id=table.job_id_from(fields.text(table.PK)),
+        name=fields.text(table.SK).removeprefix(table.effect_sk("")),
+        vendor=fields.text("vendor"),
+        state=EffectState(state),
+        fence=fields.whole("fence"),
+        first_intent_at=fields.time("first_intent_at"),
+        intent_at=fields.time("intent_at"),
+        recorded_at=fields.time_or_none("recorded_at"),
+        vendor_id=fields.text_or_none("vendor_id"),
+        reason=fields.text_or_none("reason"),
+    )
+
+
+# --------------------------------------------------------------------------------------------- switches
+def switch_attribute(switch: Switch) -> Attribute | None:
+    """One scope's entry in the switches' row; None for a scope back at its default, whose entry is removed.
+
+    Only what is closed stands in the row, or every tenant ever paused would make it longer until it could
+    not be written any more; who opened a switch is in the history.
+    """
+    if switch.level is Level.NORMAL and switch.automation_enabled:
+        return None
+    return {
+        "M": {
+            "level": attributes.text(switch.level.word),
+            "automation_enabled": {"BOOL": switch.automation_enabled},
+            "by": attributes.text(switch.by),
+            "why": attributes.text(switch.why),
+            "at": attributes.time(switch.at),
+        }
+    }
+
+
+def switches_from_item(item: Item | None) -> Switches:
+    """Every switch of the one row; no row: none was ever set. One unreadable entry makes all unreadable,
+    since an entry that is skipped would be a closed switch that counts as open."""
+    if item is None:
+        return Switches()
+    parts = Fields(table.SWITCHES, item).parts(SCOPES)
+    return Switches(entries={scope: _switch(scope, part) for scope, part in parts.items()})
+
+
+def _switch(scope: str, part: Item) -> Switch:
+    fields = Fields(table.SWITCHES, part, prefix=f"{scope}: ")
+    try:
+        level = level_of(fields.text("level"))
+    except BadInput:
+        fields.unreadable("level", "is not one this version knows")
+    return Switch(
+        scope=scope,
+        level=level,
+        automation_enabled=fields.flag("automation_enabled"),
+        by=fields.text("by"),
+        why=fields.text("why"),
+        at=fields.time("at"),
+    )
+
+
+def cap_item(lane: str, cap: int) -> Item:
+    """A lane's wanted cap."""
+    return {table.PK: attributes.text(table.cap_pk(lane)), "cap": attributes.whole(cap)}
+
+
+def cap_from_item(item: Item | None) -> int | None:
+    """The wanted cap a row says; None when nobody set one."""
+    return None if item is None else Fields(_key(item), item).whole("cap")
+
+
+# ------------------------------------------------------------------------------------- runs and history
+def run_item(run: RunRecord) -> Item:
+    """A run's row; it expires thirty days after its start."""
+    item: Item = {
+        table.PK: attributes.text(table.run_pk(run.schedule)),
+        table.SK: attributes.text(run.slot),
+        "run_id": attributes.text(run.run_id),
+        "started_at": attributes.time(run.started_at),
+        table.TTL: attributes.expiry(run.started_at + timedelta(days=RUNS_KEPT_DAYS)),
+    }
+    if run.finished_at is not None:
+        item["finished_at"] = attributes.time(run.finished_at)
+    if run.counts:
+        item["counts"] = {"M": {name: attributes.whole(count) for name, count in run.counts.items()}}
+    return item
+
+
+def run_from_item(item: Item) -> RunRecord:
+    """The run a row says. Raises UnreadableRow."""
+    fields = Fields(f"{_key(item)}/{_key(item, table.SK)}", item)
+    counts = fields.mapping("counts") or {}
+    if not all(type(count) is int for count in counts.values()):
+        fields.unreadable("counts", "holds something that is not a whole number")
+    return RunRecord(
+        schedule=fields.text(table.PK).removeprefix(table.run_pk("")),
+        slot=fields.text(table.SK),
+        run_id=fields.text("run_id"),
+        started_at=fields.time("started_at"),
+        finished_at=fields.time_or_none("finished_at"),
+        counts=counts,
+    )
+
+
+def history_item(event: HistoryEvent) -> Item:
+    """An event's row; it never expires."""
+    item: Item = {
+        table.PK: attributes.text(event.subject),
+        table.SK: attributes.text(table.history_sk(moment.iso(event.at), event.event_id)),
+        "event_id": attributes.text(event.event_id),
+        "at": attributes.time(event.at),
+        "kind": attributes.text(event.kind),
+        "by": attributes.text(event.by),
+    }
+    if event.detail:
+        item["detail"] = attributes.from_json(event.detail, "detail")
+    return item
+
+
+def history_from_item(item: Item) -> HistoryEvent:
+    """The event a row says. Raises UnreadableRow."""
+    fields = Fields(f"{_key(item)}/{_key(item, table.SK)}", item)
+    return HistoryEvent(
+        subject=fields.text(table.PK),
+        event_id=fields.text("event_id"),
+        at=fields.time("at"),
+        kind=fields.text("kind"),
+        by=fields.text("by"),
+        detail=fields.mapping("detail") or {},
+    )
+
+
+def _key(item: Item, name: str = table.PK) -> str:
+    key: Any = item.get(name)
+    value = key.get("S") if isinstance(key, dict) else None
+    return value if isinstance(value, str) else "?"
+
+
+def _older(fields: Fields, name: str) -> str:
+    return fields.under(name, FIELD_ALIASES[name])
+
+
+def _status(fields: Fields, name: str, word: str) -> Status:
+    try:
+        return read_status(word)
+    except ValueError:
+        fields.unreadable(name, "is not one this version knows")
+
+
+def _move(fields: Fields, step: str) -> Move:
+    at, _, rest = step.partition("|")
+    word, bar, reason = rest.partition("|")
+    if not bar:
+        fields.unreadable("moves", "holds a step that cannot be read")
+    return Move(at=fields.as_time("moves", at), to=_status(fields, "moves", word), reason=reason)
+
+
+def stored(job: Job) -> Job:
+    """The job as its row will be read back: an expiry keeps whole seconds only."""
+    expires = job.expires_at
+    return job if expires is None else replace(job, expires_at=moment.from_epoch_s(moment.epoch_s(expires)))

@@ -1,0 +1,27 @@
+"""Names of the environment variables infra sets and settings read. No function reads any other."""
+
+from __future__ import annotations
+
+STAGE = "PENSTOCK_STAGE"
+LANES = "PENSTOCK_LANES"
+"""JSON: every lane's settings, for engine functions; one lane's for its worker."""
+LANE = "PENSTOCK_LANE"
+JOBS_TABLE = "PENSTOCK_JOBS_TABLE"
+EFFECTS_TABLE = "PENSTOCK_EFFECTS_TABLE"
+CONTROL_TABLE = "PENSTOCK_CONTROL_TABLE"
+LEDGER_TABLE = "PENSTOCK_LEDGER_TABLE"
+HISTORY_TABLE = "PENSTOCK_HISTORY_TABLE"
+CONTENT_BUCKET = "PENSTOCK_CONTENT_BUCKET"
+QUEUE_URLS = "PENSTOCK_QUEUE_URLS"
+"""JSON: lane → URL of its queue."""
+DLQ_URLS = "PENSTOCK_DLQ_URLS"
+"""JSON: lane → URL of its dead-letter queue."""
+VENDORS = "PENSTOCK_VENDORS"
+"""JSON: vendor → {base_url, dedupe_window_s, lookup, …}: addresses and declared abilities, never secrets."""
+SECRET_ARN = "PENSTOCK_SECRET_ARN"
+"""ARN of the one secret a worker may read; its value is JSON: vendor → token."""
+PERIOD_S = "PENSTOCK_PERIOD_S"
+"""Seconds between two runs of a scheduled function."""
+
+FORBIDDEN = ("POWERTOOLS_LOGGER_LOG_EVENT", "POWERTOOLS_DEBUG", "POWERTOOLS_TRACER_CAPTURE_RESPONSE")
+"""Variables that make libraries write payloads to logs."""

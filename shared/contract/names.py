@@ -1,0 +1,61 @@
+"""Physical names of what a stage deploys: infra creates them, runtime and tools find them."""
+
+from __future__ import annotations
+
+PREFIX = "penstock"
+TABLES = ("jobs", "effects", "control", "ledger", "history")
+WAITING_INDEX = "waiting"
+ENGINE_FUNCTIONS = ("stream", "dispatcher", "sweeper", "triage", "auditor")
+SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
+LIVE = "live"
+"""The alias every worker's event source points at."""
+
+
+def table(stage: str, name: str) -> str:
+    """A table's name."""
+    return f"{PREFIX}-{stage}-{name}"
+
+
+def queue(stage: str, lane: str) -> str:
+    """A lane queue's name."""
+    return f"{PREFIX}-{stage}-{lane}"
+
+
+def dead_letter_queue(stage: str, lane: str) -> str:
+    """A lane's dead-letter queue's name."""
+    return f"{PREFIX}-{stage}-{lane}-dlq"
+
+
+def bucket(stage: str, account: str, region: str) -> str:
+    """The content store's bucket."""
+    return f"{PREFIX}-{stage}-content-{account}-{region}"
+
+
+def function(stage: str, name: str) -> str:
+    """A function's name: an engine function, or a lane's worker."""
+    return f"{PREFIX}-{stage}-{name}"
+
+
+def worker(lane: str) -> str:
+    """The function part of a lane's worker."""
+    return f"{lane}-worker"
+
+
+def schedule(stage: str, name: str) -> str:
+    """A schedule's name."""
+    return f"{PREFIX}-{stage}-{name}"
+
+
+def secret(stage: str, name: str) -> str:
+    """A secret's name."""
+    return f"{PREFIX}/{stage}/{name}"
+
+
+def stack(stage: str, part: str) -> str:
+    """A stack's name: State, Control, Watch or Lane-<name>."""
+    return f"Penstock-{stage}-{part}"
+
+
+def lanes_parameter(stage: str) -> str:
+    """The parameter that holds the deployed lanes' settings, for producers and tools."""
+    return f"/{PREFIX}/{stage}/lanes"

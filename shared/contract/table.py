@@ -1,0 +1,90 @@
+"""Every key string of every table, in one place. Nobody else writes a key.
+
+jobs      JOB#<id>                        waiting index: wpk, wsk
+          RING#<lane>#<tenant>            a fair lane's tenant with waiting jobs (same index, wpk RING#<lane>)
+effects   JOB#<id>          EFFECT#<name>
+control   SWITCHES          –             CAP#<lane>
+ledger    RUN#<schedule>    <slot>
+history   <subject>         <time>#<event id>
+"""
+
+from __future__ import annotations
+
+PK = "pk"
+SK = "sk"
+WAITING_PK = "wpk"
+WAITING_SK = "wsk"
+TTL = "expires_at"
+"""Epoch seconds; DynamoDB removes the row some time after it."""
+
+SWITCHES = "SWITCHES"
+
+
+def job_pk(job_id: str) -> str:
+    """Key of a job's row, and of its effects."""
+    return f"JOB#{job_id}"
+
+
+def job_id_from(pk: str) -> str:
+    """The job a key belongs to."""
+    return pk.removeprefix("JOB#")
+
+
+def effect_sk(name: str) -> str:
+    """Sort key of one effect of a job."""
+    return f"EFFECT#{name}"
+
+
+def ordered_wpk(lane: str, shard: int, priority: int) -> str:
+    """Waiting index, lanes served oldest first: spread over shards, one partition per priority."""
+    return f"{lane}#{shard}#{priority}"
+
+
+def fair_wpk(lane: str, tenant: str, priority: int) -> str:
+    """Waiting index, fair lanes: each tenant's own backlog."""
+    return f"{lane}#{tenant}#{priority}"
+
+
+def claimed_wpk(lane: str) -> str:
+    """Waiting index, jobs claimed by a run: the sweeper reads them by the time of their claim."""
+    return f"CLAIMED#{lane}"
+
+
+def ring_pk(lane: str, tenant: str) -> str:
+    """A fair lane's ring row: one per tenant that has something waiting."""
+    return f"RING#{lane}#{tenant}"
+
+
+def ring_wpk(lane: str) -> str:
+    """Where a fair lane's ring rows are found, by their next due time."""
+    return f"RING#{lane}"
+
+
+def waiting_sk(due: str, created: str, job_id: str) -> str:
+    """Order of the waiting index: due, then oldest, then id."""
+    return f"{due}#{created}#{job_id}"
+
+
+def due_from(wsk: str) -> str:
+    """The due time a sort key starts with."""
+    return wsk.split("#", 1)[0]
+
+
+def due_until(moment: str) -> str:
+    """Upper bound for everything due up to and including `moment`."""
+    return f"{moment}#~"
+
+
+def cap_pk(lane: str) -> str:
+    """Key of a lane's wanted cap."""
+    return f"CAP#{lane}"
+
+
+def run_pk(schedule: str) -> str:
+    """Key of a schedule's runs."""
+    return f"RUN#{schedule}"
+
+
+def history_sk(at: str, event_id: str) -> str:
+    """Order of a subject's history: by time."""
+    return f"{at}#{event_id}"

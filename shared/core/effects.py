@@ -1,0 +1,191 @@
+"""Never twice: what an outside action is, what a vendor may answer, and what an open intent means.
+
+    CLAIM → INTENT → VENDOR → RECORD → SETTLE
+
+An intent is one way. Once its row stands without a result, the only licence to send again is a vendor that
+deduplicates by our key, inside its window; a look-up that finds the send is a record, one that does not is
+evidence for an operator.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from shared.core.job import derived_id, name_of
+from shared.core.sensitive import Sensitive
+
+EFFECT_NAMESPACE = uuid.UUID("c2d1f0aa-37b4-5b7e-8f35-0a4f6b1d9e77")
+KEPT_DAYS = 400
+"""Nothing but this expiry removes an effect row."""
+REPLAY_HORIZON_DAYS = 380
+"""A job whose first intent is older than this is not replayed."""
+WINDOW_MARGIN = timedelta(minutes=5)
+"""Kept free at the end of a vendor's deduplication window: clocks differ, requests take time."""
+
+
+class Lookup(StrEnum):
+    """How well a vendor can tell whether it accepted a key."""
+
+    NONE = "none"
+    EVENTUAL = "eventual"
+    EXACT = "exact"
+
+
+class EffectState(StrEnum):
+    """What an effect row says."""
+
+    INTENT = "intent"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """An action with consequences: a customer sees it, or it cannot be undone. Only `ctx.effect` takes it."""
+
+    vendor: str
+    action: str
+    target: str
+    """Opaque id the action is aimed at; part of the vendor's path."""
+    body: Sensitive[Mapping[str, Any]]
+    customer_visible: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A read or computation that may be repeated. Only `ctx.call` takes it."""
+
+    vendor: str
+    action: str
+    body: Sensitive[Mapping[str, Any]]
+    paid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The vendor took it. Parsing what it said comes after this verdict and cannot undo it."""
+
+    vendor_id: str
+    body: Sensitive[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The vendor certainly did not take it; it may be tried again under the same intent."""
+
+    reason: str
+    retry_after_s: float | None = None
+    permanent: bool = False
+    auth: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody can tell: a read time-out, a 5xx, a lost connection."""
+
+    reason: str
+
+
+Answer = Accepted | Refused | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The look-up knows the key."""
+
+    vendor_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The look-up does not know the key (yet)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The look-up itself failed."""
+
+    reason: str
+
+
+LookupAnswer = Found | Absent | NoAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRow:
+    """The durable memory of one effect: no text, only ids, states and times."""
+
+    effect_id: str
+    job_id: str
+    name: str
+    vendor: str
+    state: EffectState
+    fence: int
+    first_intent_at: datetime
+    intent_at: datetime
+    recorded_at: datetime | None = None
+    vendor_id: str | None = None
+    reason: str | None = None
+
+    @property
+    def open(self) -> bool:
+        """True for an intent without a result: the outcome is unknown until someone proves it."""
+        return self.state is EffectState.INTENT
+
+    @property
+    def expires_at(self) -> datetime:
+        """When the row may go."""
+        return self.first_intent_at + timedelta(days=KEPT_DAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The effect stands at the vendor. `replayed`: an earlier attempt had sent it."""
+
+    vendor_id: str
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A switch forbids it; nothing was sent and nothing will be sent later by itself."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendAgain:
+    """The vendor deduplicates by our key and its window is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Ask the vendor; until `give_up_at` an absent key is asked for again."""
+
+    give_up_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Nothing more can be learnt by a machine: `outcome_unknown`, an operator decides with evidence."""
+
+
+def effect_id_of(job_id: str, name: str) -> str:
+    """The vendor's idempotency key: one per job and effect, the same on every attempt."""
+    return str(derived_id(EFFECT_NAMESPACE, job_id, name_of("effect", name)))
+
+
+def resolve_open_intent(
+    row: EffectRow, *, dedupes_by_key: timedelta | None, lookup: Lookup, grace_s: float, now: datetime
+) -> SendAgain | LookUp | Park:
+    """What an attempt may do about an intent whose outcome is unknown."""
+    if dedupes_by_key is not None and now < row.first_intent_at + dedupes_by_key - WINDOW_MARGIN:
+        return SendAgain()
+    if lookup is not Lookup.NONE:
+        return LookUp(give_up_at=row.intent_at + timedelta(seconds=grace_s))
+    return Park()

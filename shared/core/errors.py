@@ -1,0 +1,127 @@
+"""Every error Penstock raises, one class per decision a caller can take.
+
+    PenstockError
+    ├── BadInput(field, problem)            change what was given; nothing was written
+    │   ├── EnqueueConflict(job_id)         this key already names a job with another payload
+    │   ├── UnknownLane(lane, known)        no such lane in this stage
+    │   └── IllegalMove(job_id, was, to)    the lifecycle has no such move
+    ├── UnreadableRow(key, problem)         a stored row this code cannot read: leave it alone, tell an operator
+    ├── ClaimLost(job_id, fence)            another worker owns the job now: stop, write nothing more
+    ├── RowMoved(job_id, current)           the row is not as it was read: look again
+    ├── EffectMoved(effect_id, current)     the effect row is not as it was read: look again
+    └── Unavailable(what, code)             a store or queue did not answer: nothing is known, try again later
+        └── ControlUnreadable               the switches cannot be read: sends must stop, nothing is failed
+
+Messages name fields and ids, never values a customer wrote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shared.core.effects import EffectRow
+    from shared.core.job import Job
+
+
+class PenstockError(Exception):
+    """Root of every error raised on purpose."""
+
+    code = "penstock_error"
+
+
+class BadInput(PenstockError):
+    """What was given cannot be used; the message names the field and what is wrong with it."""
+
+    code = "bad_input"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class EnqueueConflict(BadInput):
+    """The same key was enqueued before with another payload; the first job stands, nothing was replaced."""
+
+    code = "enqueue_conflict"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__("payload", f"differs from the one job {job_id} was enqueued with; a new cause needs a new key")
+        self.job_id = job_id
+
+
+class UnknownLane(BadInput):
+    """No lane of that name is configured in this stage."""
+
+    code = "unknown_lane"
+
+    def __init__(self, lane: str, known: tuple[str, ...]) -> None:
+        super().__init__("lane", f"{lane!r} is not configured; known lanes: {', '.join(known) or 'none'}")
+        self.lane = lane
+
+
+class IllegalMove(BadInput):
+    """The lifecycle has no such move; the row was not written."""
+
+    code = "illegal_move"
+
+    def __init__(self, job_id: str, was: str, to: str, reason: str) -> None:
+        super().__init__("status", f"job {job_id} cannot go from {was} to {to} ({reason})")
+        self.job_id, self.was, self.to = job_id, was, to
+
+
+class UnreadableRow(PenstockError):
+    """A stored row this version cannot read; it must be left alone and shown to an operator."""
+
+    code = "unreadable_row"
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"row {key}: {problem}")
+        self.key, self.problem = key, problem
+
+
+class ClaimLost(PenstockError):
+    """Another worker owns the job; whoever catches this stops without writing."""
+
+    code = "claim_lost"
+
+    def __init__(self, job_id: str, fence: int) -> None:
+        super().__init__(f"job {job_id}: fence {fence} is no longer current")
+        self.job_id, self.fence = job_id, fence
+
+
+class RowMoved(PenstockError):
+    """A conditional write found the row changed; `current` is what stands there (None: no row)."""
+
+    code = "row_moved"
+
+    def __init__(self, job_id: str, current: Job | None) -> None:
+        super().__init__(f"job {job_id} changed since it was read")
+        self.job_id, self.current = job_id, current
+
+
+class EffectMoved(PenstockError):
+    """An effect row is not as it was read; `current` is what stands there."""
+
+    code = "effect_moved"
+
+    def __init__(self, effect_id: str, current: EffectRow | None) -> None:
+        super().__init__(f"effect {effect_id} changed since it was read")
+        self.effect_id, self.current = effect_id, current
+
+
+class Unavailable(PenstockError):
+    """A store, queue or stream did not answer; the write may or may not have been applied."""
+
+    code = "unavailable"
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"{what} is unavailable ({reason})")
+        self.what, self.reason = what, reason
+
+
+class ControlUnreadable(Unavailable):
+    """The switches have not been readable for longer than a cached value may count."""
+
+    code = "control_unreadable"

@@ -1,0 +1,261 @@
+"""What a job is: its identity, its record, and how it moves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from shared.core.errors import BadInput
+
+NAMESPACE = uuid.UUID("6f0c3a52-9a57-5d0e-9b1a-7e5b9f2d4c10")
+PRIORITIES = (0, 1, 2, 3)
+"""0 jumps ahead, 3 can wait longest; four at most, so a merge on read stays cheap."""
+DEFAULT_PRIORITY = 2
+MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_PAYLOAD_DEPTH = 32
+MAX_WHOLE = 10**38
+"""Whole numbers beyond this many digits are not kept exactly everywhere a payload passes through."""
+KEPT_MOVES = 8
+"""Moves kept on the row: enough to tell the story, few enough to keep the row in one write unit."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/-]*")
+MAX_TENANT = 64
+MAX_KEY_PART = 128
+MAX_KEY_PARTS = 4
+
+
+class Status(StrEnum):
+    """The six states of a job, and no others."""
+
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    BATCH_SUBMITTED = "batch_submitted"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def ended(self) -> bool:
+        """True when no worker will touch the job again by itself."""
+        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED)
+
+
+STATUS_ALIASES: Mapping[str, Status] = {
+    "running": Status.PROCESSING,
+    "succeeded": Status.COMPLETED,
+    "pending": Status.QUEUED,
+}
+"""Words of older systems: read, never written."""
+
+
+def read_status(word: str) -> Status:
+    """The status a stored word means; an unknown word raises ValueError without repeating it."""
+    alias = STATUS_ALIASES.get(word)
+    if alias is not None:
+        return alias
+    try:
+        return Status(word)
+    except ValueError:
+        raise ValueError("status is not one this version knows") from None
+
+
+class Category(StrEnum):
+    """Why a job failed: the closed list a dead letter is sorted by."""
+
+    AUTH = "auth"
+    MALFORMED = "malformed"
+    VENDOR_PERMANENT = "vendor_permanent"
+    RETRIES_EXHAUSTED = "retries_exhausted"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    POISON = "poison"
+    INFRASTRUCTURE = "infrastructure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One step of a job's history: when, to which state, why."""
+
+    at: datetime
+    to: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One unit of work, exactly as its row says. Changed only by `lifecycle`; the payload is elsewhere."""
+
+    job_id: str
+    lane: str
+    tenant: str
+    task: str
+    key: str
+    created_at: datetime
+    updated_at: datetime
+    status: Status = Status.QUEUED
+    task_version: int = 1
+    priority: int = DEFAULT_PRIORITY
+    not_before_at: datetime | None = None
+    claimed_at: datetime | None = None
+    claimed_by: str | None = None
+    fence: int = 0
+    attempt_count: int = 0
+    max_attempts: int = 3
+    last_error: str | None = None
+    last_error_at: datetime | None = None
+    category: Category | None = None
+    signature: str | None = None
+    blocked_by: str | None = None
+    waiting_since: datetime | None = None
+    """First deferral of the present wait; `max_wait_s` counts from here."""
+    due: datetime | None = None
+    """Place in the waiting index: the time it is next looked at. None: not in the index."""
+    payload_ref: str | None = None
+    payload_hash: str = ""
+    result: str | None = None
+    result_ref: str | None = None
+    completed_at: datetime | None = None
+    expires_at: datetime | None = None
+    replay_count: int = 0
+    plan_id: str | None = None
+    routing_decision: Mapping[str, Any] | None = None
+    moves: tuple[Move, ...] = field(default=())
+
+    @property
+    def waits(self) -> bool:
+        """True when the job stands in the waiting index."""
+        return self.due is not None
+
+    @property
+    def runnable_at(self) -> datetime:
+        """When the job may run: its own time if it has one, else since it exists."""
+        return self.not_before_at or self.created_at
+
+    def noted(self, to: Status, reason: str, now: datetime, **changes: Any) -> Job:
+        """A copy with `changes`, its move written down. The law of who may go where is `lifecycle`'s."""
+        moves = (*self.moves, Move(at=now, to=to, reason=reason))[-KEPT_MOVES:]
+        return replace(self, status=to, updated_at=now, moves=moves, **changes)
+
+
+def name_of(field_name: str, value: object) -> str:
+    """A lane's or task's name: lower case, digits, underscores; it becomes part of resource names."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise BadInput(field_name, "must be lower-case letters, digits and _, starting with a letter, at most 32")
+    return value
+
+
+def identifier(field_name: str, value: object, max_length: int) -> str:
+    """An opaque id given by a caller: present, short, printable, without blanks (prose is not an id)."""
+    if not isinstance(value, str) or not value:
+        raise BadInput(field_name, "is missing or empty")
+    if len(value) > max_length:
+        raise BadInput(field_name, f"has {len(value)} characters, at most {max_length} are allowed")
+    if not _IDENTIFIER.fullmatch(value):
+        raise BadInput(field_name, "may hold only letters, digits and . _ : @ + = / - (it is an id, not text)")
+    return value
+
+
+def key_parts(key: str | Sequence[str]) -> tuple[str, ...]:
+    """The parts of a job's key, each required; the key names the cause of the job."""
+    if isinstance(key, str):
+        parts: tuple[str, ...] = (key,)
+    elif isinstance(key, Sequence):
+        parts = tuple(key)
+    else:
+        # A set or a mapping has no order of its own: the same cause would have several ids.
+        raise BadInput("key", "is missing, or not text or a list of texts")
+    if not parts:
+        raise BadInput("key", "is missing or empty")
+    if len(parts) > MAX_KEY_PARTS:
+        raise BadInput("key", f"has {len(parts)} parts, at most {MAX_KEY_PARTS} are allowed")
+    return tuple(identifier(f"key[{i}]", part, MAX_KEY_PART) for i, part in enumerate(parts))
+
+
+def job_id_of(lane: str, tenant: str, task: str, key: str | Sequence[str]) -> str:
+    """The id that lane, tenant, task and cause always give: a cause enqueued twice is one job."""
+    parts = (
+        name_of("lane", lane),
+        identifier("tenant", tenant, MAX_TENANT),
+        name_of("task", task),
+        *key_parts(key),
+    )
+    return str(derived_id(NAMESPACE, *parts))
+
+
+def derived_id(namespace: uuid.UUID, *parts: str) -> uuid.UUID:
+    """UUIDv5 over length-prefixed parts, so ("ab", "c") and ("a", "bc") differ."""
+    return uuid.uuid5(namespace, "".join(f"{len(part)}:{part}" for part in parts))
+
+
+def canonical_payload(payload: Mapping[str, Any]) -> bytes:
+    """One byte form per payload; refuses what JSON cannot carry, by path and never by value."""
+    if not isinstance(payload, Mapping):
+        raise BadInput("payload", "must be an object")
+    plain = _plain_json(payload, "payload", 1)
+    text = json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise BadInput("payload", "holds text that is not valid Unicode") from None
+    if len(data) > MAX_PAYLOAD_BYTES:
+        raise BadInput("payload", f"has {len(data)} bytes, at most {MAX_PAYLOAD_BYTES} are allowed")
+    return data
+
+
+def payload_hash(data: bytes) -> str:
+    """What a payload is compared by: 128 bits of SHA-256 over its canonical form."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def utc(field_name: str, value: datetime | None) -> datetime | None:
+    """`value` in UTC; a naive datetime is refused, since nobody can tell when it is."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise BadInput(field_name, "must be a datetime with a time zone")
+    if value.utcoffset() is None:
+        raise BadInput(field_name, "has no time zone; give an aware datetime, for example one in UTC")
+    try:
+        moment = value.astimezone(UTC)
+        if not datetime(2000, 1, 1, tzinfo=UTC) <= moment < datetime(2200, 1, 1, tzinfo=UTC):
+            raise OverflowError
+    except OverflowError:
+        raise BadInput(field_name, "is not between the years 2000 and 2200") from None
+    # Rows hold milliseconds: what is compared must be what was stored.
+    return moment - timedelta(microseconds=moment.microsecond % 1000)
+
+
+def _plain_json(value: object, path: str, depth: int) -> object:
+    """`value` in the types JSON has; anything else is refused by its place."""
+    if depth > MAX_PAYLOAD_DEPTH:
+        raise BadInput("payload", f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels")
+    match value:
+        case None | bool() | str():
+            return value
+        case int() if abs(value) < MAX_WHOLE:
+            return value
+        case int():
+            raise BadInput(path, "is a number too large to keep")
+        case float():
+            if not math.isfinite(value):
+                raise BadInput(path, "is not a finite number")
+            return value
+        case Mapping():
+            if not all(isinstance(name, str) for name in value):
+                raise BadInput(path, "has a field name that is not text")
+            # A caller's field name could itself be customer text: the position names it.
+            return {
+                name: _plain_json(inner, f"{path}[{position}]", depth + 1)
+                for position, (name, inner) in enumerate(value.items())
+            }
+        case list() | tuple():
+            return [_plain_json(inner, f"{path}[{position}]", depth + 1) for position, inner in enumerate(value)]
+    raise BadInput(path, f"is a {type(value).__name__}, which JSON cannot carry")

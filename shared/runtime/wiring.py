@@ -1,0 +1,203 @@
+"""Who gets what: adapters built once per environment and handed to the use cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from shared.adapters.aws.clients import client
+from shared.adapters.aws.clock import SystemClock
+from shared.adapters.aws.control import DynamoDbControlStore
+from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
+from shared.adapters.aws.effects import DynamoDbEffectStore
+from shared.adapters.aws.jobs import DynamoDbJobStore
+from shared.adapters.aws.ledger import DynamoDbLedger
+from shared.adapters.aws.queues import SqsLaneQueues
+from shared.adapters.aws.secrets import VendorTokens
+from shared.contract import env
+from shared.core.errors import BadInput
+from shared.core.lane import LaneSpec
+from shared.core.ports import Clock, ContentStore, Ledger, Telemetry, Vendor
+from shared.core.stage import VendorSpec
+from shared.runtime.settings import EngineSettings, WorkerSettings
+from shared.usecases.audit import Auditor
+from shared.usecases.context import Task
+from shared.usecases.deadline import Deadline
+from shared.usecases.dispatch import dispatch
+from shared.usecases.run_attempt import Worker
+from shared.usecases.sweep import sweep
+from shared.usecases.switchboard import SwitchBoard
+from shared.usecases.triage import Triage
+from shared.usecases.view import Viewer
+
+Work = Callable[[Deadline], Mapping[str, int]]
+"""What a scheduled function does in one run; the result is its counts."""
+DISPATCH_LIMIT = 2000
+LOOK_AHEAD_MARGIN_S = 15
+"""A run looks this far past its own next tick, so nothing due between two runs starts late."""
+TRIAGE_ANYWAY_EVERY_S = 600
+
+
+@cache
+def clock() -> Clock:
+    """The system's clock."""
+    return SystemClock()
+
+
+@cache
+def ledger(table_name: str) -> Ledger:
+    """The run ledger."""
+    return DynamoDbLedger(client=client("dynamodb"), table_name=table_name)
+
+
+def worker(settings: WorkerSettings, tasks: Mapping[str, Task], telemetry: Telemetry) -> Worker:
+    """A lane's worker."""
+    dynamodb = client("dynamodb", connections=settings.lane.parallel)
+    control = DynamoDbControlStore(client=dynamodb, table_name=settings.control_table)
+    return Worker(
+        lane=settings.lane,
+        tasks=tasks,
+        jobs=_jobs(settings.jobs_table, {settings.lane.name: settings.lane}, settings.lane.parallel),
+        effects=DynamoDbEffectStore(client=dynamodb, table_name=settings.effects_table),
+        content=_content(settings.content_bucket, settings.lane.parallel),
+        vendors=vendors(settings),
+        board=SwitchBoard(control=control, clock=clock()),
+        clock=clock(),
+        telemetry=telemetry,
+    )
+
+
+def vendors(settings: WorkerSettings) -> dict[str, Vendor]:
+    """The lane's vendors, each with its token; nothing is fetched or opened before the first call."""
+    tokens = VendorTokens(secret_arn=settings.secret_arn)
+    return {name: vendor(spec, tokens) for name, spec in settings.vendors.items()}
+
+
+def vendor(spec: VendorSpec, tokens: VendorTokens) -> Vendor:
+    """The adapter that speaks to a vendor of this kind."""
+    from shared.adapters.vendors.helpdesk import HelpDesk
+    from shared.adapters.vendors.openai_chat import OpenAiChat
+
+    kinds = {"helpdesk": HelpDesk, "openai": OpenAiChat}
+    if spec.kind not in kinds:
+        raise BadInput(f"vendors.{spec.name}.kind", f"must be one of {', '.join(kinds)}")
+    return kinds[spec.kind](spec, token=lambda fresh: tokens.of(spec.name, fresh=fresh))
+
+
+def viewer(settings: EngineSettings) -> Viewer:
+    """What admission looks at."""
+    control = DynamoDbControlStore(client=client("dynamodb"), table_name=settings.text(env.CONTROL_TABLE))
+    return Viewer(
+        lanes=settings.lanes,
+        board=SwitchBoard(control=control, clock=clock()),
+        control=control,
+        queues=lane_queues(settings),
+        clock=clock(),
+    )
+
+
+def lane_queues(settings: EngineSettings) -> SqsLaneQueues:
+    """The lanes' queues."""
+    return SqsLaneQueues(client=client("sqs"), urls=settings.urls(env.QUEUE_URLS))
+
+
+def dead_letter_queues(settings: EngineSettings) -> SqsDeadLetterQueues:
+    """The lanes' dead-letter queues."""
+    return SqsDeadLetterQueues(client=client("sqs"), urls=settings.urls(env.DLQ_URLS))
+
+
+def jobs(settings: EngineSettings) -> DynamoDbJobStore:
+    """The jobs table."""
+    return _jobs(settings.text(env.JOBS_TABLE), settings.lanes)
+
+
+def effects(settings: EngineSettings) -> DynamoDbEffectStore:
+    """The effects table."""
+    return DynamoDbEffectStore(client=client("dynamodb"), table_name=settings.text(env.EFFECTS_TABLE))
+
+
+def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
+    """One run over every lane that is served as jobs come."""
+    views, store, queues = viewer(settings), jobs(settings), lane_queues(settings)
+
+    def work(deadline: Deadline) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        for lane in settings.lanes.values():
+            done = dispatch(
+                lane,
+                look_ahead_s=settings.period_s + LOOK_AHEAD_MARGIN_S,
+                limit=DISPATCH_LIMIT,
+                stop_at=deadline.at,
+                jobs=store,
+                queues=queues,
+                viewer=views,
+                clock=clock(),
+                telemetry=telemetry,
+            )
+            counts |= {f"{lane.name}.{name}": count for name, count in done.counts().items()}
+        return counts
+
+    return work
+
+
+def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
+    """One sweep over every lane."""
+    store, rows = jobs(settings), effects(settings)
+
+    def work(deadline: Deadline) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        for lane in settings.lanes.values():
+            done = sweep(lane, jobs=store, effects=rows, clock=clock(), telemetry=telemetry)
+            counts |= done.counts(lane.name)
+        return counts
+
+    return work
+
+
+def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
+    """One look at every dead-letter queue whose depth changed, and at all of them every ten minutes."""
+    desk = Triage(
+        jobs=jobs(settings),
+        effects=effects(settings),
+        content=_content(settings.text(env.CONTENT_BUCKET)),
+        dead_letters=dead_letter_queues(settings),
+        clock=clock(),
+        telemetry=telemetry,
+    )
+    runs = ledger(settings.text(env.LEDGER_TABLE))
+
+    def work(deadline: Deadline) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        now = clock().now()
+        anyway = int(now.timestamp()) % TRIAGE_ANYWAY_EVERY_S < settings.period_s
+        known = [run for run in runs.runs("triage", limit=2) if run.finished_at is not None]
+        for lane in settings.lanes.values():
+            last = known[0].counts.get(f"{lane.name}.depth") if known and not anyway else None
+            counts |= desk.run(lane, last_depth=last).counts(lane.name)
+        return counts
+
+    return work
+
+
+def auditor(settings: EngineSettings, telemetry: Telemetry) -> Work:
+    """One audit, with repair."""
+    desk = Auditor(
+        lanes=settings.lanes,
+        jobs=jobs(settings),
+        effects=effects(settings),
+        queues=lane_queues(settings),
+        dead_letters=dead_letter_queues(settings),
+        clock=clock(),
+        telemetry=telemetry,
+    )
+    return lambda deadline: desk.run(repair=True).counts()
+
+
+def _jobs(table_name: str, lanes: Mapping[str, LaneSpec], connections: int = 10) -> DynamoDbJobStore:
+    return DynamoDbJobStore(client=client("dynamodb", connections=connections), table_name=table_name, lanes=lanes)
+
+
+def _content(bucket: str, connections: int = 10) -> ContentStore:
+    from shared.adapters.aws.content import S3ContentStore
+
+    return S3ContentStore(client=client("s3", connections=connections), bucket=bucket)

@@ -1,0 +1,134 @@
+"""Admit: what the stream consumer does with new and moved jobs. Sends, holds with a reason, or writes a dead letter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.contract import metrics
+from shared.core import lifecycle
+from shared.core.admission import admit as ask
+from shared.core.errors import RowMoved, UnknownLane, UnreadableRow
+from shared.core.job import Category, Job, Status
+from shared.core.lane import LaneSpec
+from shared.core.ports import (
+    Clock,
+    DeadLetterQueues,
+    JobStore,
+    LaneQueues,
+    Message,
+    Telemetry,
+    dead_letter_of,
+    message_of,
+)
+from shared.usecases.persist import persist
+from shared.usecases.view import Viewer
+
+
+@dataclass(slots=True)
+class Admitted:
+    """What became of one batch of changes."""
+
+    sent: int = 0
+    held: int = 0
+    dead_letters: int = 0
+    isolated: int = 0
+    skipped: int = 0
+
+
+def admit(
+    images: Sequence[Job | UnreadableRow],
+    *,
+    jobs: JobStore,
+    queues: LaneQueues,
+    dead_letters: DeadLetterQueues,
+    viewer: Viewer,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> Admitted:
+    """Take each change on its own: a bad record never holds up its neighbours.
+
+    Raises Unavailable only when SQS or DynamoDB is down; the batch then comes again, and doing it twice
+    is harmless: a message more is met by the claim.
+    """
+    done = Admitted()
+    failed: list[Job] = []
+    to_send: dict[str, list[Job]] = {}
+    for image in images:
+        if isinstance(image, UnreadableRow):
+            done.isolated += 1
+            telemetry.error("stream_row_unreadable", image, row=image.key)
+            telemetry.count(metrics.STREAM_ERRORS)
+        elif image.status is Status.FAILED:
+            failed.append(image)
+        elif image.status is not Status.QUEUED or image.waits:
+            done.skipped += 1
+        else:
+            _consider(image, done, to_send, jobs, viewer, clock, telemetry)
+    for lane, ready in to_send.items():
+        _send(lane, ready, done, jobs, queues, viewer, clock, telemetry)
+    if failed:
+        letters = [dead_letter_of(job) for job in failed]
+        refused = persist(lambda: dead_letters.send(letters), clock)
+        done.dead_letters += len(letters) - len(refused)
+        for letter in refused:
+            # The auditor finds a failed job without its dead letter.
+            telemetry.event("dead_letter_not_sent", job_id=letter.job_id, lane=letter.lane)
+    return done
+
+
+def _consider(
+    job: Job,
+    done: Admitted,
+    to_send: dict[str, list[Job]],
+    jobs: JobStore,
+    viewer: Viewer,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> None:
+    now = clock.now()
+    try:
+        view = viewer.of(job.lane)
+    except UnknownLane as exc:
+        telemetry.error("job_of_unknown_lane", exc, job_id=job.job_id)
+        orphan = LaneSpec(name="unknown", tasks=("unknown",))
+        after = lifecycle.failed_unclaimed(job, orphan, now, Category.POISON, "unknown_lane")
+        _move(job, after, jobs, clock)
+        done.isolated += 1
+        return
+    verdict = ask(job, view, now)
+    if verdict.runs:
+        to_send.setdefault(job.lane, []).append(job)
+        viewer.sent(job.lane)
+        return
+    _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
+    done.held += 1
+    telemetry.count(metrics.HELD, lane=job.lane)
+
+
+def _send(
+    lane: str,
+    ready: list[Job],
+    done: Admitted,
+    jobs: JobStore,
+    queues: LaneQueues,
+    viewer: Viewer,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> None:
+    messages: list[Message] = [message_of(job) for job in ready]
+    refused = {message.job_id for message in persist(lambda: queues.send(messages), clock)}
+    for job in ready:
+        if job.job_id in refused:
+            _move(job, lifecycle.held(job, f"send:{lane}", clock.now()), jobs, clock)
+            done.held += 1
+    done.sent += len(ready) - len(refused)
+    telemetry.count(metrics.ADMITTED, len(ready) - len(refused), lane=lane)
+
+
+def _move(before: Job, after: Job, jobs: JobStore, clock: Clock) -> None:
+    try:
+        persist(lambda: jobs.move(before, after), clock)
+    except RowMoved:
+        # An old image: whoever moved the row since has taken care of it.
+        return

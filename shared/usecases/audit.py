@@ -1,0 +1,181 @@
+"""Audit: every job in exactly one state, every queued job on its way, every failed job with its dead letter.
+
+The only finder of a lost message or stream record; its period is the bound on how long such a job stands.
+Repairs only under a second look, and only by doing again what is harmless twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from shared.contract import metrics
+from shared.core import lifecycle
+from shared.core.errors import UnreadableRow
+from shared.core.job import Job, Status
+from shared.core.lane import LaneSpec
+from shared.core.ports import (
+    Clock,
+    DeadLetterQueues,
+    EffectStore,
+    JobStore,
+    LaneQueues,
+    Telemetry,
+    dead_letter_of,
+    message_of,
+)
+from shared.usecases.persist import persist
+from shared.usecases.recover import recover
+
+UNTOUCHED_S = 3600
+PEEK_LIMIT = 10_000
+PEEK_HIDE_S = 20
+
+
+class Fault(StrEnum):
+    """What an audit can find, each with its repair."""
+
+    NO_MESSAGE = "queued, due, in no index and untouched for an hour"
+    DEAD_CLAIM = "claimed by a worker that died, and no message came to rescue it"
+    NO_DEAD_LETTER = "failed without its dead letter"
+    UNREADABLE = "a row this version cannot read"
+    UNKNOWN_LANE = "of a lane that is not configured"
+
+    @property
+    def repair(self) -> str:
+        """What `--repair` does about it."""
+        return {
+            Fault.NO_MESSAGE: "its message is sent again",
+            Fault.DEAD_CLAIM: "it goes back to the queue, one attempt used",
+            Fault.NO_DEAD_LETTER: "its dead letter is sent again",
+            Fault.UNREADABLE: "left alone: read it with the version that wrote it",
+            Fault.UNKNOWN_LANE: "left alone: configure the lane or cancel the job",
+        }[self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One job that is not as it should be."""
+
+    job_id: str
+    lane: str
+    fault: Fault
+    repaired: bool = False
+
+
+@dataclass(slots=True)
+class AuditReport:
+    """Counts that must add up, and what does not."""
+
+    jobs: int = 0
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_lane: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def conserved(self) -> bool:
+        """Every job has exactly one state, and none is stranded."""
+        return not self.findings and sum(self.by_status.values()) == self.jobs
+
+    def counts(self) -> dict[str, int]:
+        """For the run record."""
+        return {
+            "jobs": self.jobs,
+            "findings": len(self.findings),
+            "repaired": sum(finding.repaired for finding in self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auditor:
+    """What an audit works with."""
+
+    lanes: Mapping[str, LaneSpec]
+    jobs: JobStore
+    effects: EffectStore
+    queues: LaneQueues
+    dead_letters: DeadLetterQueues
+    clock: Clock
+    telemetry: Telemetry
+
+    def run(self, *, repair: bool, segments: int = 1, untouched_s: int = UNTOUCHED_S) -> AuditReport:
+        """Scan every segment; with `repair`, look a second time and mend."""
+        report = AuditReport()
+        failed: list[Job] = []
+        for segment in range(segments):
+            for row in self.jobs.scan(segment=segment, segments=segments):
+                report.jobs += 1
+                if isinstance(row, UnreadableRow):
+                    report.by_status["unreadable"] += 1
+                    report.findings.append(Finding(job_id=row.key, lane="?", fault=Fault.UNREADABLE))
+                    continue
+                report.by_status[row.status] += 1
+                report.by_lane[row.lane] += 1
+                if row.status is Status.FAILED:
+                    failed.append(row)
+                fault = self.fault_of(row, self.clock.now(), untouched_s)
+                if fault is not None:
+                    self._note(row, fault, report, repair, untouched_s)
+        self._dead_letters_of(failed, report, repair)
+        for finding in report.findings:
+            self.telemetry.event(
+                "audit_finding", job_id=finding.job_id, fault=finding.fault.name, repaired=finding.repaired
+            )
+        self.telemetry.count(metrics.REPAIRED, sum(finding.repaired for finding in report.findings))
+        return report
+
+    def fault_of(self, job: Job, now: datetime, untouched_s: int) -> Fault | None:
+        """What is wrong with one row, by itself."""
+        lane = self.lanes.get(job.lane)
+        if lane is None:
+            return None if job.status.ended else Fault.UNKNOWN_LANE
+        untouched = now - job.updated_at >= timedelta(seconds=untouched_s)
+        if job.status is Status.QUEUED and not job.waits and untouched and lifecycle.is_due(job, now):
+            return Fault.NO_MESSAGE
+        if job.status is Status.PROCESSING and lifecycle.is_stale(job, lane, now):
+            # A message still under its visibility time-out will rescue it; wait for two of them.
+            rescue_s = lane.claim_timeout_s + 2 * lane.visibility_s
+            if job.claimed_at is not None and now - job.claimed_at >= timedelta(seconds=rescue_s):
+                return Fault.DEAD_CLAIM
+        return None
+
+    def _note(self, job: Job, fault: Fault, report: AuditReport, repair: bool, untouched_s: int) -> None:
+        repaired = repair and self._mend(job, fault, untouched_s)
+        report.findings.append(Finding(job_id=job.job_id, lane=job.lane, fault=fault, repaired=repaired))
+
+    def _mend(self, seen: Job, fault: Fault, untouched_s: int) -> bool:
+        """Under a second look: the scan may be minutes old."""
+        if fault is Fault.UNKNOWN_LANE:
+            return False
+        job = persist(lambda: self.jobs.get(seen.job_id), self.clock)
+        if job is None or self.fault_of(job, self.clock.now(), untouched_s) is not fault:
+            return False
+        if fault is Fault.NO_MESSAGE:
+            return not persist(lambda: self.queues.send([message_of(job)]), self.clock)
+        lane = self.lanes[job.lane]
+        back = recover(job, lane, jobs=self.jobs, effects=self.effects, clock=self.clock, telemetry=self.telemetry)
+        return back is not None
+
+    def _dead_letters_of(self, failed: list[Job], report: AuditReport, repair: bool) -> None:
+        for name in self.lanes:
+            mine = [job for job in failed if job.lane == name]
+            depth = self.dead_letters.depth(name).total if mine else 0
+            # A queue that holds at least as many letters as jobs failed, or more than can be looked
+            # through, is taken at its word: the next audit, or an operator, looks closer.
+            if not mine or depth >= max(len(mine), PEEK_LIMIT):
+                continue
+            settled = self.clock.now() - timedelta(seconds=PEEK_HIDE_S)
+            there = {
+                message.job_id for message in self.dead_letters.receive(name, limit=PEEK_LIMIT, hide_s=PEEK_HIDE_S)
+            }
+            for job in mine:
+                if job.job_id in there or job.updated_at > settled:
+                    continue
+                letter = dead_letter_of(job)
+                sent = repair and not persist(lambda letter=letter: self.dead_letters.send([letter]), self.clock)  # type: ignore[misc]
+                report.findings.append(
+                    Finding(job_id=job.job_id, lane=name, fault=Fault.NO_DEAD_LETTER, repaired=bool(sent))
+                )

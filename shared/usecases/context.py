@@ -1,0 +1,108 @@
+"""What a task is given: its text, and the only two ways to touch the world."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from shared.core.effects import Accepted, Call, Effect, Refused, Sent, Unknown, Withheld
+from shared.core.errors import BadInput
+from shared.core.job import Category, Job
+from shared.core.outcome import Fail, Outcome, Retry
+from shared.core.ports import Clock, ContentStore, Vendor
+from shared.core.sensitive import Sensitive
+from shared.usecases.deadline import RECORD_MARGIN_S, Deadline
+from shared.usecases.make_effect import EffectMaker, EndAttempt, outcome_of_refusal
+from shared.usecases.persist import persist
+from shared.usecases.switchboard import SwitchBoard
+
+
+class Context:
+    """A task's `ctx`. One per attempt; its methods end the attempt by themselves where the task has no say."""
+
+    def __init__(
+        self,
+        *,
+        job: Job,
+        content: ContentStore,
+        vendors: Mapping[str, Vendor],
+        maker: EffectMaker,
+        board: SwitchBoard,
+        clock: Clock,
+        deadline: Deadline,
+    ) -> None:
+        self._job, self._content, self._vendors = job, content, vendors
+        self._maker, self._board, self._clock, self._deadline = maker, board, clock, deadline
+        self.sent = 0
+        self.replayed = 0
+        self.withheld = 0
+
+    @property
+    def now(self) -> datetime:
+        """The present moment."""
+        return self._clock.now()
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds this job may still take."""
+        return self._deadline.remaining_s
+
+    @property
+    def payload(self) -> Sensitive[Mapping[str, Any]]:
+        """What the producer gave, read from the content store."""
+        ref = self._job.payload_ref
+        if ref is None:
+            return Sensitive({})
+        data = persist(lambda: self._content.get(ref), self._clock)
+        if data is None:
+            raise EndAttempt(Fail(Category.MALFORMED, "payload_missing"))
+        return Sensitive(json.loads(data))
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Store a result for later readers; returns its reference. Keeping the same name again replaces it."""
+        ref = f"result/{self._job.job_id}/{name}"
+        persist(lambda: self._content.put(ref, data), self._clock)
+        return ref
+
+    def effect(self, name: str, request: Effect) -> Sent | Withheld:
+        """Make an outside action once in the life of the job, however often the task runs."""
+        if not isinstance(request, Effect):
+            raise BadInput("effect", f"{request.action} is a call: use ctx.call")
+        made = self._maker.make(name, request, self._vendor(request.vendor))
+        if isinstance(made, Withheld):
+            self.withheld += 1
+        elif made.replayed:
+            self.replayed += 1
+        else:
+            self.sent += 1
+        return made
+
+    def call(self, request: Call) -> Sensitive[Any] | Withheld:
+        """Ask a vendor something that may be asked again; its passing failures use an attempt."""
+        if not isinstance(request, Call):
+            raise BadInput("call", f"{request.action} is an effect: use ctx.effect")
+        standing = self._board.read().for_job(self._job, (request.vendor,))
+        if request.paid and standing.paid_calls_closed_by is not None:
+            return Withheld(standing.paid_calls_closed_by)
+        timeout_s = self._deadline.remaining_s - RECORD_MARGIN_S
+        if timeout_s <= 0:
+            raise EndAttempt(Retry("time_budget"))
+        answer = self._vendor(request.vendor).perform(request, key=None, timeout_s=timeout_s)
+        match answer:
+            case Accepted(body=body):
+                return body if body is not None else Sensitive(None)
+            case Refused():
+                raise EndAttempt(outcome_of_refusal(answer, request.vendor, self._clock.now()))
+            case Unknown(reason=reason):
+                raise EndAttempt(Retry(f"vendor_unavailable:{request.vendor}:{reason}"))
+
+    def _vendor(self, name: str) -> Vendor:
+        vendor = self._vendors.get(name)
+        if vendor is None:
+            raise BadInput("vendor", f"{name!r} is not one of the lane's: {', '.join(sorted(self._vendors))}")
+        return vendor
+
+
+Task = Callable[[Job, Context], Outcome]

@@ -1,0 +1,94 @@
+"""Enqueue: text to the content store, then one conditional put. The stream does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from shared.core.errors import BadInput, EnqueueConflict, UnknownLane
+from shared.core.job import (
+    DEFAULT_PRIORITY,
+    PRIORITIES,
+    Job,
+    Move,
+    Status,
+    canonical_payload,
+    job_id_of,
+    key_parts,
+    payload_hash,
+    utc,
+)
+from shared.core.lane import LaneSpec
+from shared.core.ports import Clock, ContentStore, JobStore
+from shared.usecases.persist import persist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueue:
+    """What a producer asks for. `key` names the cause: the same cause is the same job."""
+
+    lane: str
+    task: str
+    tenant: str
+    key: str | Sequence[str]
+    payload: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    not_before: datetime | None = None
+    priority: int = DEFAULT_PRIORITY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRef:
+    """The job that stands for the request; `created` is False when an earlier request made it."""
+
+    job_id: str
+    created: bool
+
+    @property
+    def existing(self) -> bool:
+        """True when the cause was known already."""
+        return not self.created
+
+
+def enqueue(
+    request: Enqueue, *, jobs: JobStore, content: ContentStore, lanes: Mapping[str, LaneSpec], clock: Clock
+) -> JobRef:
+    """Store the job once. Raises BadInput, UnknownLane or EnqueueConflict and writes no row then."""
+    lane = lanes.get(request.lane)
+    if lane is None:
+        raise UnknownLane(str(request.lane)[:32], tuple(sorted(lanes)))
+    if request.task not in lane.tasks:
+        raise BadInput("task", f"is not one of lane {lane.name}'s: {', '.join(lane.tasks)}")
+    if isinstance(request.priority, bool) or request.priority not in PRIORITIES:
+        raise BadInput("priority", f"must be one of {', '.join(map(str, PRIORITIES))}, 0 first")
+    job_id = job_id_of(lane.name, request.tenant, request.task, request.key)
+    not_before = utc("not_before", request.not_before)
+    data = canonical_payload(request.payload)
+    digest = payload_hash(data)
+    # The hash is part of the address: a conflicting request cannot replace the first one's text.
+    ref = f"payload/{job_id}/{digest}" if request.payload else None
+    if ref is not None:
+        persist(lambda: content.put(ref, data), clock)
+    now = clock.now()
+    job = Job(
+        job_id=job_id,
+        lane=lane.name,
+        tenant=request.tenant,
+        task=request.task,
+        key="#".join(key_parts(request.key)),
+        priority=request.priority,
+        created_at=now,
+        updated_at=now,
+        not_before_at=not_before,
+        # A job with a future time stands in the waiting index from its first write.
+        due=not_before if not_before is not None and not_before > now else None,
+        max_attempts=lane.max_attempts,
+        payload_ref=ref,
+        payload_hash=digest,
+        moves=(Move(at=now, to=Status.QUEUED, reason="enqueued"),),
+    )
+    existing = persist(lambda: jobs.put(job), clock)
+    if existing is not None and existing.payload_hash != digest:
+        raise EnqueueConflict(job_id)
+    return JobRef(job_id=job_id, created=existing is None)

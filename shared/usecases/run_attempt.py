@@ -1,0 +1,223 @@
+"""Run an attempt: one message in, its job claimed, its task run, its end written, and whether to acknowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from shared.contract import metrics
+from shared.core import lifecycle
+from shared.core.errors import (
+    BadInput,
+    ClaimLost,
+    ControlUnreadable,
+    PenstockError,
+    RowMoved,
+    Unavailable,
+    UnreadableRow,
+)
+from shared.core.job import Category, Job, Status
+from shared.core.lane import POISON_RECEIVES, LaneSpec
+from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, Submitted
+from shared.core.ports import (
+    Claimed,
+    Clock,
+    ContentStore,
+    Delivery,
+    EffectStore,
+    JobStore,
+    Telemetry,
+    Vendor,
+)
+from shared.usecases.context import Context, Task
+from shared.usecases.deadline import Deadline
+from shared.usecases.make_effect import SWITCH_HOLD_S, EffectMaker, EndAttempt
+from shared.usecases.persist import persist
+from shared.usecases.recover import recover
+from shared.usecases.settle import settle
+from shared.usecases.switchboard import SwitchBoard
+
+STORE_PAUSE_S = 15
+TASK_VERSION = 1
+
+
+class Answer(Enum):
+    """What becomes of the message."""
+
+    ACKNOWLEDGE = "acknowledge"
+    RETURN = "return"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """What a lane's worker works with."""
+
+    lane: LaneSpec
+    tasks: Mapping[str, Task]
+    jobs: JobStore
+    effects: EffectStore
+    content: ContentStore
+    vendors: Mapping[str, Vendor]
+    board: SwitchBoard
+    clock: Clock
+    telemetry: Telemetry
+
+
+def run_attempt(delivery: Delivery, worker: Worker, *, by: str, deadline: Deadline) -> Answer:
+    """Never raises: a message whose handling failed is returned, and harms no neighbour.
+
+    Acknowledged only when the job is in an end state, stands in the waiting index, or was handed to a batch.
+    """
+    try:
+        answer = _attempt(delivery, worker, by, deadline)
+    except PenstockError as exc:
+        worker.telemetry.error("message_returned", exc, message_id=delivery.message_id, job_id=delivery.job_id)
+        answer = Answer.RETURN
+    except Exception as exc:
+        worker.telemetry.error("worker_fault", exc, message_id=delivery.message_id, job_id=delivery.job_id)
+        answer = Answer.RETURN
+    if answer is Answer.RETURN:
+        worker.telemetry.count(metrics.NACKED, lane=worker.lane.name)
+    return answer
+
+
+def _attempt(delivery: Delivery, worker: Worker, by: str, deadline: Deadline) -> Answer:
+    if delivery.job_id is None or delivery.lane != worker.lane.name:
+        # Returned until the dead-letter queue has it; triage keeps it where an operator finds it.
+        worker.telemetry.event(
+            "envelope_unreadable", message_id=delivery.message_id, problem=delivery.problem or "wrong_lane"
+        )
+        return Answer.RETURN
+    if deadline.remaining_s <= 0:
+        return Answer.RETURN
+    job_id = delivery.job_id
+    if worker.board.read().standing(_lane_scopes(worker.lane)).closes_claims:
+        return _hold_unclaimed(job_id, worker)
+    job = _take(job_id, worker, by)
+    if not isinstance(job, Job):
+        return job
+    outcome = _outcome_of(job, delivery, worker, deadline)
+    settle(
+        job,
+        outcome,
+        lane=worker.lane,
+        jobs=worker.jobs,
+        effects=worker.effects,
+        clock=worker.clock,
+        telemetry=worker.telemetry,
+    )
+    return Answer.ACKNOWLEDGE
+
+
+def _take(job_id: str, worker: Worker, by: str) -> Job | Answer:
+    """The claimed job, or what to do with the message instead."""
+    jobs, clock = worker.jobs, worker.clock
+    claim = persist(lambda: jobs.claim(job_id, by=by, now=clock.now()), clock)
+    seen = None if isinstance(claim, Claimed) else claim.job
+    if seen is not None and lifecycle.is_stale(seen, worker.lane, clock.now()):
+        back = recover(seen, worker.lane, jobs=jobs, effects=worker.effects, clock=clock, telemetry=worker.telemetry)
+        if back is None:
+            return Answer.RETURN
+        if back.status is Status.FAILED:
+            return Answer.ACKNOWLEDGE
+        # It stands in the waiting index now, so a crash here is safe; go on and take it at once.
+        claim = persist(lambda: jobs.claim(job_id, by=by, now=clock.now()), clock)
+    if isinstance(claim, Claimed):
+        return claim.job
+    return _unclaimed(claim.job, job_id, worker)
+
+
+def _unclaimed(job: Job | None, job_id: str, worker: Worker) -> Answer:
+    if job is None:
+        # Expired or never there: returned, so that triage keeps a trace of it.
+        worker.telemetry.event("job_missing", job_id=job_id, lane=worker.lane.name)
+        return Answer.RETURN
+    if job.status is Status.PROCESSING:
+        return Answer.RETURN
+    if job.status is Status.QUEUED and not job.waits:
+        return _hold(job, "early", worker)
+    return Answer.ACKNOWLEDGE
+
+
+def _hold_unclaimed(job_id: str, worker: Worker) -> Answer:
+    """A closed switch: the job goes to the waiting index with the reason, the message is acknowledged."""
+    job = persist(lambda: worker.jobs.get(job_id), worker.clock)
+    if job is None or job.status is Status.PROCESSING:
+        return Answer.RETURN
+    if job.status is not Status.QUEUED:
+        return Answer.ACKNOWLEDGE
+    standing = worker.board.read().for_job(job, worker.lane.vendors)
+    return _hold(job, f"switches:{standing.scope}", worker)
+
+
+def _hold(job: Job, reason: str, worker: Worker) -> Answer:
+    after = lifecycle.held(job, reason, worker.clock.now())
+    try:
+        persist(lambda: worker.jobs.move(job, after), worker.clock)
+    except RowMoved:
+        return Answer.RETURN
+    worker.telemetry.count(metrics.HELD, lane=job.lane)
+    return Answer.ACKNOWLEDGE
+
+
+def _outcome_of(job: Job, delivery: Delivery, worker: Worker, deadline: Deadline) -> Outcome:
+    """Run the task, or say why it is not run."""
+    now = worker.clock.now()
+    if lifecycle.is_poison(job, delivery.receive_count, POISON_RECEIVES):
+        return Fail(Category.POISON, "receives_exhausted")
+    task = worker.tasks.get(job.task)
+    if task is None:
+        return Fail(Category.MALFORMED, "unknown_task")
+    if job.task_version != TASK_VERSION:
+        return Fail(Category.MALFORMED, "unknown_task_version")
+    standing = worker.board.read().for_job(job, worker.lane.vendors)
+    if standing.closes_claims:
+        return Defer(now + timedelta(seconds=SWITCH_HOLD_S), f"switches:{standing.scope}")
+    return _run(task, job, worker, deadline.within(worker.lane.job_timeout_s))
+
+
+def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
+    maker = EffectMaker(
+        job=job,
+        lane=worker.lane,
+        effects=worker.effects,
+        board=worker.board,
+        clock=worker.clock,
+        deadline=deadline,
+        telemetry=worker.telemetry,
+    )
+    ctx = Context(
+        job=job,
+        content=worker.content,
+        vendors=worker.vendors,
+        maker=maker,
+        board=worker.board,
+        clock=worker.clock,
+        deadline=deadline,
+    )
+    try:
+        outcome: object = task(job, ctx)
+    except EndAttempt as end:
+        return end.outcome
+    except (ClaimLost, ControlUnreadable):
+        raise
+    except (Unavailable, UnreadableRow) as exc:
+        worker.telemetry.error("attempt_store_fault", exc, job_id=job.job_id)
+        return Defer(worker.clock.now() + timedelta(seconds=STORE_PAUSE_S), f"store:{exc.code}")
+    except BadInput as exc:
+        worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
+        return Fail(Category.MALFORMED, f"bad_input:{exc.field}"[:96])
+    except Exception as exc:
+        worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
+        return Retry(f"exception:{type(exc).__name__}"[:96])
+    if not isinstance(outcome, Done | Retry | Defer | Fail | Submitted):
+        return Fail(Category.MALFORMED, "task_returned_no_outcome")
+    if isinstance(outcome, Done) and ctx.replayed and not ctx.sent and not ctx.withheld:
+        return Done("already_done", outcome.ref)
+    return outcome
+
+
+def _lane_scopes(lane: LaneSpec) -> tuple[str, ...]:
+    return ("all", f"lane/{lane.name}", *(f"vendor/{vendor}" for vendor in lane.vendors))

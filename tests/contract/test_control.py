@@ -1,0 +1,95 @@
+"""The promises of `ControlStore`, kept by every adapter."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shared.adapters import rows
+from shared.contract import table
+from shared.core.errors import UnreadableRow
+from shared.core.switches import Level, Switches
+from tests.builders import a_switch
+from tests.contract.worlds import World
+
+
+def test_without_a_switch_everything_is_normal(world: World) -> None:
+    """A stage nobody has touched has no switches and no caps."""
+    assert world.control.switches() == Switches()
+    assert world.control.cap("support") is None
+
+
+def test_a_switch_is_read_back_as_it_was_set(world: World) -> None:
+    """Level, automation, who, why and when."""
+    switch = a_switch("lane/support", Level.ROUTE_ONLY, automation_enabled=False, why="vendor incident, see §4")
+    world.control.set_switch(switch)
+    assert world.control.switches().entries == {"lane/support": switch}
+
+
+def test_scopes_do_not_disturb_each_other(world: World) -> None:
+    """Set one after the other or all at once: every scope keeps its own setting, from the first ever on."""
+    switches = [a_switch(f"tenant/support/t.{n}@x#/", Level.DRAIN, why=f"reason {n}") for n in range(8)]
+    with ThreadPoolExecutor(world.threads) as pool:
+        list(pool.map(world.control.set_switch, switches))
+    assert world.control.switches().entries == {switch.scope: switch for switch in switches}
+
+
+def test_a_switch_can_be_changed(world: World) -> None:
+    """The last setting counts."""
+    world.control.set_switch(a_switch("all", Level.HALT))
+    lower = a_switch("all", Level.ROUTE_ONLY, by="someone else")
+    world.control.set_switch(lower)
+    assert world.control.switches().entries == {"all": lower}
+
+
+def test_a_scope_back_at_its_default_leaves_the_row(world: World) -> None:
+    """Only what is closed is kept, so the row cannot grow until it cannot be written."""
+    world.control.set_switch(a_switch("lane/support", Level.NORMAL))
+    world.control.set_switch(a_switch("all", Level.HALT))
+    world.control.set_switch(a_switch("lane/support", Level.DRAIN))
+    world.control.set_switch(a_switch("all", Level.NORMAL))
+    assert list(world.control.switches().entries) == ["lane/support"]
+    unpaid = a_switch("all", Level.NORMAL, automation_enabled=False)
+    world.control.set_switch(unpaid)
+    assert world.control.switches().entries["all"] == unpaid
+
+
+@pytest.mark.fault("E5")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("level", {"S": "sideways"}), ("level", {"N": "4"}), ("automation_enabled", {"S": "yes"}), ("at", {"S": "now"})],
+)
+def test_a_corrupt_switch_is_never_taken_for_an_open_one(world: World, name: str, value: dict[str, str]) -> None:
+    """One entry that cannot be read makes all unreadable, by scope and field; setting it anew mends it."""
+    world.control.set_switch(a_switch("all", Level.ROUTE_ONLY))
+    good = rows.switch_attribute(a_switch("lane/support"))
+    assert good is not None
+    scopes = {"all": good, "lane/support": {"M": {**good["M"], name: value}}}
+    world.plant("control", {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}})
+    with pytest.raises(UnreadableRow, match=f"lane/support: {name}") as unreadable:
+        world.control.switches()
+    assert "sideways" not in str(unreadable.value)
+    world.control.set_switch(a_switch("lane/support", Level.DRAIN))
+    assert world.control.switches().entries["lane/support"].level is Level.DRAIN
+
+
+def test_switches_that_are_no_map_are_unreadable(world: World) -> None:
+    """A row without its map says nothing about what is closed."""
+    world.plant("control", {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"S": "all"}})
+    with pytest.raises(UnreadableRow, match="scopes"):
+        world.control.switches()
+
+
+def test_a_wanted_cap_is_read(world: World) -> None:
+    """What a governor or an operator wrote, for that lane alone."""
+    world.plant("control", rows.cap_item("support", 4))
+    assert world.control.cap("support") == 4
+    assert world.control.cap("other") is None
+
+
+def test_an_unreadable_cap_is_named(world: World) -> None:
+    """A cap that is no number is not taken for no cap."""
+    world.plant("control", {table.PK: {"S": table.cap_pk("support")}, "cap": {"S": "many"}})
+    with pytest.raises(UnreadableRow, match="cap"):
+        world.control.cap("support")

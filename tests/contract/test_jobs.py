@@ -1,0 +1,522 @@
+"""The promises of `JobStore`, kept by every adapter."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from shared.adapters import rows
+from shared.contract import table
+from shared.core import lifecycle
+from shared.core.errors import BadInput, RowMoved, UnknownLane, UnreadableRow
+from shared.core.job import KEPT_MOVES, Category, Job, Move, Status
+from shared.core.moment import iso
+from shared.core.outcome import Defer, Done, Fail, Retry, Submitted
+from shared.core.ports import Claimed, NotClaimed
+from tests.builders import NOW, a_job
+from tests.contract.worlds import LANES, World
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+LANE = LANES["support"]
+
+
+def claimed(world: World, job: Job, by: str = "w1/a") -> Job:
+    """The job after it was put and claimed."""
+    assert world.jobs.put(job) is None
+    answer = world.jobs.claim(job.job_id, by=by, now=NOW)
+    assert isinstance(answer, Claimed)
+    return answer.job
+
+
+# ------------------------------------------------------------------------------------------- put and get
+def test_a_job_is_read_back_as_it_was_written(world: World) -> None:
+    """Every field survives the row, waiting or not."""
+    plain = a_job()
+    full = a_job(
+        key="event-2",
+        priority=0,
+        not_before_at=NOW + MINUTE,
+        due=NOW + MINUTE,
+        blocked_by="schedule:not_before_at",
+        waiting_since=NOW,
+        payload_ref="payload/x/y",
+        result_ref="result/x",
+        plan_id="plan-1",
+        replay_count=2,
+        last_error="vendor_timeout",
+        last_error_at=NOW,
+        routing_decision={"queue": "billing", "score": 0.5, "rules": [1, 2], "auto": True, "none": None},
+    )
+    for job in (plain, full):
+        assert world.jobs.put(job) is None
+        assert world.jobs.get(job.job_id) == job
+    assert world.jobs.get("00000000-0000-0000-0000-000000000000") is None
+
+
+@pytest.mark.req("R2")
+def test_a_second_put_returns_the_first_job(world: World) -> None:
+    """The same cause enqueued again changes nothing and gives the job that stands there."""
+    first = a_job()
+    assert world.jobs.put(first) is None
+    again = replace(first, created_at=NOW + SECOND, updated_at=NOW + SECOND, payload_hash="other", priority=0)
+    assert world.jobs.put(again) == first
+    assert world.jobs.get(first.job_id) == first
+
+
+@pytest.mark.fault("C3")
+def test_a_put_whose_reply_was_lost_counts_as_written(world: World) -> None:
+    """The very same write again is a success and changes nothing."""
+    for job in (a_job(), a_job(key="event-2", due=NOW, not_before_at=NOW, routing_decision={"score": 1.0})):
+        assert world.jobs.put(job) is None
+        assert world.jobs.put(job) is None
+        assert world.jobs.get(job.job_id) == job
+
+
+def test_a_waiting_job_of_an_unknown_lane_is_refused(world: World) -> None:
+    """Nobody would ever look at it: it is refused before it is written."""
+    job = a_job(lane="nowhere", due=NOW)
+    with pytest.raises(UnknownLane, match="nowhere"):
+        world.jobs.put(job)
+    assert world.jobs.get(job.job_id) is None
+
+
+# ------------------------------------------------------------------------------------------------- claim
+@pytest.mark.fault("A3")
+def test_a_job_is_claimed_by_one_worker_only(world: World) -> None:
+    """However many ask at once, one gets it and the others see whose it is."""
+    job = a_job()
+    world.jobs.put(job)
+    callers = [f"w{n}/a" for n in range(world.threads)]
+    with ThreadPoolExecutor(world.threads) as pool:
+        answers = list(pool.map(lambda by: world.jobs.claim(job.job_id, by=by, now=NOW), callers))
+    answers.append(world.jobs.claim(job.job_id, by="late/a", now=NOW))
+    winners = [answer.job for answer in answers if isinstance(answer, Claimed)]
+    assert len(winners) == 1
+    for answer in answers:
+        assert answer.job == winners[0]
+
+
+def test_a_claim_says_who_when_and_with_which_fence(world: World) -> None:
+    """The claimed job is processing, with its claim on it, and is what stands in the table."""
+    job = a_job()
+    taken = claimed(world, job, by="w1/a")
+    assert taken == replace(
+        job,
+        status=Status.PROCESSING,
+        claimed_at=NOW,
+        claimed_by="w1/a",
+        fence=1,
+        updated_at=NOW,
+        moves=(*job.moves, Move(at=NOW, to=Status.PROCESSING, reason="claim")),
+    )
+    assert world.jobs.get(job.job_id) == taken
+
+
+def test_a_claim_takes_the_job_out_of_the_waiting_index(world: World) -> None:
+    """A claimed job has no due time, and no reason to wait."""
+    job = a_job(due=NOW, not_before_at=NOW, blocked_by="capacity:support")
+    taken = claimed(world, job)
+    assert (taken.due, taken.blocked_by) == (None, None)
+    assert world.jobs.waiting(LANE, due_before=NOW + MINUTE, limit=10) == []
+
+
+@pytest.mark.req("R8")
+@pytest.mark.parametrize(("ahead_ms", "takes"), [(0, True), (2000, True), (2001, False), (60_000, False)])
+def test_a_claim_accepts_a_job_up_to_two_seconds_early(world: World, ahead_ms: int, takes: bool) -> None:
+    """Exactly the claim condition of the lifecycle: queued, and due within the slack."""
+    at = NOW + timedelta(milliseconds=ahead_ms)
+    job = a_job(not_before_at=at, due=at)
+    world.jobs.put(job)
+    answer = world.jobs.claim(job.job_id, by="w1/a", now=NOW)
+    assert isinstance(answer, Claimed) == takes
+    assert takes == lifecycle.is_due(job, NOW)
+    if not takes:
+        assert answer == NotClaimed(job=job)
+
+
+@pytest.mark.fault("C3")
+def test_claiming_again_with_the_same_token_is_still_a_claim(world: World) -> None:
+    """A claim whose reply was lost is asked for again: the same claim, the fence not raised."""
+    job = a_job()
+    first = claimed(world, job)
+    again = world.jobs.claim(job.job_id, by="w1/a", now=NOW + SECOND)
+    assert again == Claimed(job=first)
+    other = world.jobs.claim(job.job_id, by="w2/a", now=NOW + SECOND)
+    assert other == NotClaimed(job=first)
+
+
+@pytest.mark.req("R8")
+@pytest.mark.parametrize("status", [status for status in Status if status not in (Status.QUEUED, Status.PROCESSING)])
+def test_only_a_queued_job_is_claimed(world: World, status: Status) -> None:
+    """Ended, submitted: the claim changes nothing and shows the row."""
+    job = a_job(status=status)
+    world.jobs.put(job)
+    assert world.jobs.claim(job.job_id, by="w1/a", now=NOW) == NotClaimed(job=job)
+    assert world.jobs.get(job.job_id) == job
+
+
+def test_a_claim_of_no_job_creates_none(world: World) -> None:
+    """A ticket without a row is not made into one."""
+    job_id = a_job().job_id
+    assert world.jobs.claim(job_id, by="w1/a", now=NOW) == NotClaimed(job=None)
+    assert world.jobs.get(job_id) is None
+
+
+@pytest.mark.fault("A4")
+def test_each_claim_raises_the_fence(world: World) -> None:
+    """After a job came back, its next claim has a higher fence than any before."""
+    first = claimed(world, a_job())
+    back = lifecycle.settled(first, Defer(NOW, "not_yet"), LANE, NOW)
+    world.jobs.move(first, back)
+    answer = world.jobs.claim(first.job_id, by="w2/a", now=NOW)
+    assert isinstance(answer, Claimed)
+    assert answer.job.fence == first.fence + 1
+
+
+# -------------------------------------------------------------------------------------------------- move
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Done("replied", ref="result/x"),
+        Retry("vendor_timeout"),
+        Defer(NOW + MINUTE, "vendor:helpdesk:rate"),
+        Fail(Category.VENDOR_PERMANENT, "vendor_permanent:helpdesk:422"),
+        Submitted("batch-1"),
+    ],
+    ids=lambda outcome: type(outcome).__name__,
+)
+def test_a_move_is_read_back_as_it_was_made(world: World, outcome: Done | Retry | Defer | Fail | Submitted) -> None:
+    """However an attempt ends, the row says exactly what the lifecycle said."""
+    taken = claimed(world, a_job())
+    after = lifecycle.settled(taken, outcome, LANE, NOW + SECOND)
+    world.jobs.move(taken, after)
+    assert world.jobs.get(taken.job_id) == rows.stored(after)
+
+
+def test_what_a_move_clears_is_gone_from_the_row(world: World) -> None:
+    """None in the job is an absent attribute in the row, also when it was there before."""
+    job = a_job(due=NOW, not_before_at=NOW, blocked_by="capacity:support", waiting_since=NOW)
+    world.jobs.put(job)
+    after = lifecycle.canceled(job, LANE, "ops", NOW + SECOND)
+    world.jobs.move(job, after)
+    item = world.row("jobs", table.job_pk(job.job_id))
+    assert item is not None
+    assert {"wpk", "wsk", "blocked_by", "claimed_by"} & set(item) == set()
+    assert world.jobs.get(job.job_id) == rows.stored(after)
+
+
+@pytest.mark.fault("A4")
+def test_a_move_with_an_old_fence_is_lost(world: World) -> None:
+    """A worker whose claim was taken from it writes nothing, and sees the row as it stands."""
+    slow = claimed(world, a_job())
+    recovered = lifecycle.recovered(slow, LANE, NOW + MINUTE, open_intent=False)
+    world.jobs.move(slow, recovered)
+    late = lifecycle.settled(slow, Done("replied"), LANE, NOW + 2 * MINUTE)
+    with pytest.raises(RowMoved) as moved:
+        world.jobs.move(slow, late)
+    assert moved.value.current == recovered
+    again = world.jobs.claim(slow.job_id, by="w2/a", now=NOW + MINUTE)
+    assert isinstance(again, Claimed)
+    # The status is the same again; only the fence tells the two claims apart.
+    with pytest.raises(RowMoved):
+        world.jobs.move(slow, late)
+    assert world.jobs.get(slow.job_id) == again.job
+
+
+def test_a_move_from_another_status_is_lost(world: World) -> None:
+    """A job that was claimed in between is not canceled as if it still waited."""
+    job = a_job()
+    taken = claimed(world, job)
+    with pytest.raises(RowMoved) as moved:
+        world.jobs.move(job, lifecycle.canceled(job, LANE, "ops", NOW))
+    assert moved.value.current == taken
+
+
+@pytest.mark.fault("C4")
+def test_a_move_from_another_place_in_line_is_lost(world: World) -> None:
+    """Two dispatchers that saw the same due time: one hand-off is written, so one message is sent."""
+    job = a_job(due=NOW, not_before_at=NOW)
+    world.jobs.put(job)
+    first = lifecycle.handed_off(job, NOW + 2 * MINUTE, NOW)
+    world.jobs.move(job, first)
+    with pytest.raises(RowMoved) as moved:
+        world.jobs.move(job, lifecycle.handed_off(job, NOW + 3 * MINUTE, NOW))
+    assert moved.value.current == first
+    with pytest.raises(RowMoved):
+        world.jobs.move(replace(job, due=None), lifecycle.canceled(job, LANE, "ops", NOW))
+
+
+def test_a_move_of_no_row_is_lost(world: World) -> None:
+    """A row that expired is not made again by a late write."""
+    job = a_job()
+    with pytest.raises(RowMoved) as moved:
+        world.jobs.move(job, lifecycle.canceled(job, LANE, "ops", NOW))
+    assert moved.value.current is None
+    assert world.jobs.get(job.job_id) is None
+
+
+@pytest.mark.fault("C3")
+def test_a_move_applied_twice_counts_as_success(world: World) -> None:
+    """A move whose reply was lost is made again: nothing changes, nothing is raised."""
+    taken = claimed(world, a_job())
+    after = lifecycle.settled(taken, Retry("vendor_timeout"), LANE, NOW + SECOND)
+    world.jobs.move(taken, after)
+    world.jobs.move(taken, after)
+    assert world.jobs.get(taken.job_id) == after
+
+
+def test_another_move_in_the_same_millisecond_is_not_taken_for_ours(world: World) -> None:
+    """Two different moves at one moment: the second is lost, not silently counted as applied."""
+    job = a_job(due=NOW, not_before_at=NOW)
+    world.jobs.put(job)
+    world.jobs.move(job, lifecycle.handed_off(job, NOW + 2 * MINUTE, NOW))
+    with pytest.raises(RowMoved):
+        world.jobs.move(job, lifecycle.held(job, "capacity:support", NOW))
+
+
+def test_moves_are_kept_up_to_a_limit(world: World) -> None:
+    """A job that comes back for ever keeps its last moves only: the row does not grow."""
+    job = claimed(world, a_job())
+    for turn in range(12):
+        back = lifecycle.settled(job, Defer(NOW, f"turn_{turn}"), LANE, NOW)
+        world.jobs.move(job, back)
+        assert len(back.moves) <= KEPT_MOVES
+        answer = world.jobs.claim(job.job_id, by=f"w{turn}/b", now=NOW)
+        assert isinstance(answer, Claimed)
+        job = answer.job
+    assert job.fence == 13
+    assert [move.reason for move in job.moves][-2:] == ["defer:turn_11", "claim"]
+    assert len(job.moves) <= KEPT_MOVES + 1
+
+
+def test_a_job_of_a_lane_that_is_gone_can_still_leave_the_index(world: World) -> None:
+    """An operator can cancel what a removed lane left waiting."""
+    job = a_job(lane="removed", due=NOW)
+    world.plant("jobs", rows.job_item(job, table.ordered_wpk("removed", 0, job.priority)))
+    after = lifecycle.canceled(job, LANE, "ops", NOW)
+    world.jobs.move(job, after)
+    assert world.jobs.get(job.job_id) == rows.stored(after)
+
+
+# ----------------------------------------------------------------------------------------- waiting index
+def test_waiting_jobs_come_oldest_due_first_within_each_priority(world: World) -> None:
+    """Due, then created, then id; a priority's entries together; nothing that is not due, nothing of others."""
+    dues = {"a": (2, 3), "b": (2, 1), "c": (0, 5), "d": (2, 2), "late": (2, 61), "e": (3, 0)}
+    ids = {}
+    for key, (priority, after_s) in dues.items():
+        at = NOW + timedelta(seconds=after_s)
+        job = a_job(key=key, priority=priority, due=at, not_before_at=at)
+        ids[job.job_id] = key
+        world.jobs.put(job)
+    world.jobs.put(a_job(key="not-waiting"))
+    world.jobs.put(a_job(key="other-lane", lane="sharded", due=NOW))
+    entries = world.jobs.waiting(LANE, due_before=NOW + MINUTE, limit=10)
+    assert [ids[entry.job_id] for entry in entries] == ["c", "b", "d", "a", "e"]
+    assert [entry.priority for entry in entries] == [0, 2, 2, 2, 3]
+    assert entries[0].due == NOW + timedelta(seconds=5)
+
+
+def test_the_due_moment_itself_is_due(world: World) -> None:
+    """A job due exactly at the moment asked for is found; a millisecond later it would not be."""
+    at = NOW + MINUTE
+    world.jobs.put(a_job(due=at, not_before_at=at))
+    assert len(world.jobs.waiting(LANE, due_before=at, limit=10)) == 1
+    assert world.jobs.waiting(LANE, due_before=at - timedelta(milliseconds=1), limit=10) == []
+
+
+def test_jobs_due_together_come_oldest_created_first(world: World) -> None:
+    """Among equals the one that has existed longest goes first."""
+    for age_s in (1, 3, 2):
+        created = NOW - timedelta(seconds=age_s)
+        world.jobs.put(a_job(key=f"age-{age_s}", created_at=created, due=NOW, not_before_at=NOW))
+    found = [world.jobs.get(e.job_id) for e in world.jobs.waiting(LANE, due_before=NOW, limit=10)]
+    assert [job.key for job in found if job is not None] == ["age-3", "age-2", "age-1"]
+
+
+def test_at_most_the_limit_is_given_of_each_priority(world: World) -> None:
+    """A long backlog of one priority hides no other."""
+    for n in range(5):
+        for priority in (1, 2):
+            at = NOW + timedelta(seconds=n)
+            world.jobs.put(a_job(key=f"{priority}-{n}", priority=priority, due=at, not_before_at=at))
+    entries = world.jobs.waiting(LANE, due_before=NOW + MINUTE, limit=3)
+    assert [(entry.priority, entry.due) for entry in entries] == [
+        (priority, NOW + timedelta(seconds=n)) for priority in (1, 2) for n in range(3)
+    ]
+
+
+def test_shards_are_merged_in_order(world: World) -> None:
+    """A lane spread over several partitions is read as one line."""
+    lane = LANES["sharded"]
+    shards = set()
+    for n in range(12):
+        at = NOW + timedelta(seconds=n)
+        job = a_job(key=f"event-{n}", lane="sharded", due=at, not_before_at=at)
+        shards.add(lane.shard_of(job.job_id))
+        world.jobs.put(job)
+    assert len(shards) == lane.shards
+    entries = world.jobs.waiting(lane, due_before=NOW + MINUTE, limit=7)
+    assert [entry.due for entry in entries] == [NOW + timedelta(seconds=n) for n in range(7)]
+
+
+def test_a_hand_off_moves_the_job_to_its_lease(world: World) -> None:
+    """Handed off, a job is not nominated again until its message has certainly died."""
+    job = a_job(due=NOW, not_before_at=NOW)
+    world.jobs.put(job)
+    lease = NOW + 2 * MINUTE
+    world.jobs.move(job, lifecycle.handed_off(job, lease, NOW))
+    assert world.jobs.waiting(LANE, due_before=NOW + MINUTE, limit=10) == []
+    (entry,) = world.jobs.waiting(LANE, due_before=lease, limit=10)
+    assert (entry.job_id, entry.due) == (job.job_id, lease)
+
+
+def test_a_fair_lane_is_not_read_by_partitions(world: World) -> None:
+    """Its tenants are found by its ring; asking this way is a mistake, not an empty answer."""
+    with pytest.raises(BadInput, match="fair"):
+        world.jobs.waiting(LANES["outreach"], due_before=NOW, limit=10)
+
+
+def test_jobs_claimed_by_a_run_stand_in_the_index_by_their_claim(world: World) -> None:
+    """They have no message; the sweeper finds those whose claim is old, oldest first."""
+    lane = LANES["rewrite"]
+    for n in (2, 1, 5):
+        at = NOW + timedelta(minutes=n)
+        job = a_job(key=f"event-{n}", lane="rewrite", status=Status.PROCESSING, claimed_at=at, due=at)
+        world.jobs.put(job)
+    world.jobs.put(a_job(key="queued", lane="rewrite", due=NOW, not_before_at=NOW))
+    entries = world.jobs.claimed_by_runs(lane, before=NOW + 2 * MINUTE, limit=10)
+    assert [entry.due for entry in entries] == [NOW + MINUTE, NOW + 2 * MINUTE]
+    assert len(world.jobs.claimed_by_runs(lane, before=NOW + 9 * MINUTE, limit=1)) == 1
+    assert len(world.jobs.waiting(lane, due_before=NOW + 9 * MINUTE, limit=10)) == 1
+
+
+# ------------------------------------------------------------------------------------------------- scan
+def test_a_scan_gives_every_job_once_over_all_segments(world: World) -> None:
+    """Segments divide the table: together they are all of it."""
+    ids = {a_job(key=f"event-{n}").job_id for n in range(20)}
+    for n in range(20):
+        world.jobs.put(a_job(key=f"event-{n}"))
+    world.plant("jobs", {"pk": {"S": table.ring_pk("outreach", "t1")}, "wpk": {"S": table.ring_wpk("outreach")}})
+    found = [
+        row.job_id
+        for segment in range(3)
+        for row in world.jobs.scan(segment=segment, segments=3)
+        if isinstance(row, Job)
+    ]
+    assert sorted(found) == sorted(ids)
+
+
+@pytest.mark.fault("K1")
+def test_an_unreadable_row_is_shown_and_left_alone(world: World) -> None:
+    """A row this version cannot read is an error by name, harms no neighbour, and is not written."""
+    good, bad = a_job(key="good"), a_job(key="bad")
+    world.jobs.put(good)
+    item = {**rows.job_item(bad), "status": {"S": "hibernating"}}
+    world.plant("jobs", item)
+    with pytest.raises(UnreadableRow, match="status") as unreadable:
+        world.jobs.get(bad.job_id)
+    assert "hibernating" not in str(unreadable.value)
+    with pytest.raises(UnreadableRow):
+        world.jobs.claim(bad.job_id, by="w1/a", now=NOW)
+    with pytest.raises(UnreadableRow):
+        world.jobs.put(bad)
+    with pytest.raises(UnreadableRow):
+        world.jobs.move(bad, lifecycle.canceled(bad, LANE, "ops", NOW))
+    assert world.row("jobs", table.job_pk(bad.job_id)) == item
+    kinds = sorted(type(row).__name__ for row in world.jobs.scan())
+    assert kinds == ["Job", "UnreadableRow"]
+
+
+@pytest.mark.parametrize("name", ["fence", "moves"])
+def test_a_claim_of_a_row_of_other_types_is_an_unreadable_row(world: World, kind: str, name: str) -> None:
+    """An attribute that a claim would build on and that has another type is named, not half-written."""
+    job = a_job()
+    item = {**rows.job_item(job), name: {"S": "x"}}
+    world.plant("jobs", item)
+    with pytest.raises(UnreadableRow, match=name):
+        world.jobs.claim(job.job_id, by="w1/a", now=NOW)
+    # The local stack does not check the types of operands; DynamoDB does, and writes nothing.
+    if kind != "stack":
+        assert world.row("jobs", table.job_pk(job.job_id)) == item
+
+
+# ---------------------------------------------------------------------------------------------- aliases
+@pytest.mark.req("R1")
+def test_a_row_in_older_words_is_claimed_and_settled(world: World) -> None:
+    """`pending`, `scheduled_at`, `attempts`, `error_message` are read; a move leaves none of them behind."""
+    job = a_job(not_before_at=NOW, attempt_count=1, last_error="vendor_timeout")
+    item = rows.job_item(job)
+    item["status"] = {"S": "pending"}
+    for name, older in rows.FIELD_ALIASES.items():
+        item[older] = item.pop(name)
+    del item["fence"]
+    world.plant("jobs", item)
+    assert world.jobs.get(job.job_id) == job
+    answer = world.jobs.claim(job.job_id, by="w1/a", now=NOW)
+    assert isinstance(answer, Claimed)
+    assert (answer.job.fence, answer.job.attempt_count, answer.job.not_before_at) == (1, 1, NOW)
+    after = lifecycle.settled(answer.job, Done("replied"), LANE, NOW)
+    world.jobs.move(answer.job, after)
+    assert world.jobs.get(job.job_id) == rows.stored(after)
+    stored = world.row("jobs", table.job_pk(job.job_id))
+    assert stored is not None
+    assert set(rows.FIELD_ALIASES.values()) & set(stored) == set()
+    assert stored["status"] == {"S": "completed"}
+
+
+@pytest.mark.req("R1")
+def test_an_older_row_with_a_future_time_is_not_claimed(world: World) -> None:
+    """The older name of the due time counts in the claim condition, too."""
+    job = a_job(not_before_at=NOW + MINUTE)
+    item = rows.job_item(job)
+    item["status"] = {"S": "pending"}
+    item["scheduled_at"] = item.pop("not_before_at")
+    world.plant("jobs", item)
+    assert world.jobs.claim(job.job_id, by="w1/a", now=NOW) == NotClaimed(job=job)
+    assert isinstance(world.jobs.claim(job.job_id, by="w1/a", now=NOW + MINUTE), Claimed)
+
+
+@pytest.mark.req("R1")
+@pytest.mark.parametrize(("older", "status"), [("pending", Status.QUEUED), ("running", Status.PROCESSING)])
+def test_a_row_in_an_older_status_can_be_moved(world: World, older: str, status: Status) -> None:
+    """The condition on the status knows both words for it."""
+    job = a_job(status=status)
+    world.plant("jobs", {**rows.job_item(job), "status": {"S": older}})
+    after = lifecycle.canceled(job, LANE, "ops", NOW)
+    world.jobs.move(job, after)
+    assert world.jobs.get(job.job_id) == rows.stored(after)
+
+
+@pytest.mark.fault("K1")
+def test_attributes_of_a_newer_version_survive(world: World) -> None:
+    """What this version does not know is ignored on reading and kept on writing."""
+    job = a_job()
+    world.plant("jobs", {**rows.job_item(job), "colour": {"S": "green"}})
+    answer = world.jobs.claim(job.job_id, by="w1/a", now=NOW)
+    assert isinstance(answer, Claimed)
+    world.jobs.move(answer.job, lifecycle.settled(answer.job, Done("replied"), LANE, NOW))
+    stored = world.row("jobs", table.job_pk(job.job_id))
+    assert stored is not None
+    assert stored["colour"] == {"S": "green"}
+
+
+# --------------------------------------------------------------------------------------------- row shape
+def test_only_a_waiting_job_has_index_keys(world: World) -> None:
+    """On the open path a job never enters the index; while it waits, its keys are the contract's."""
+    job = a_job()
+    taken = claimed(world, job)
+    after = lifecycle.settled(taken, Defer(NOW + MINUTE, "not_yet"), LANE, NOW)
+    for change, waits in ((None, False), (after, True)):
+        if change is not None:
+            world.jobs.move(taken, change)
+        stored = world.row("jobs", table.job_pk(job.job_id))
+        assert stored is not None
+        assert (table.WAITING_PK in stored, table.WAITING_SK in stored) == (waits, waits)
+    assert stored[table.WAITING_PK] == {"S": table.ordered_wpk("support", 0, 2)}
+    due, created = iso(NOW + MINUTE), iso(NOW)
+    assert stored[table.WAITING_SK] == {"S": table.waiting_sk(due, created, job.job_id)}
+    assert stored.get("expires_at") is None

@@ -1,0 +1,101 @@
+"""The call recorder in front of the emulator."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from typing import Any
+
+from ops.local.launcher import CallRecorder
+
+Message = dict[str, Any]
+
+
+def _scope(key: str, *, method: str = "POST", path: str = "/", target: str = "", service: str = "dynamodb") -> Message:
+    credential = f"Credential={key}/20260101/us-east-1/{service}/aws4_request"
+    headers = [(b"authorization", f"AWS4-HMAC-SHA256 {credential}, Signature=0".encode())]
+    if target:
+        headers.append((b"x-amz-target", target.encode()))
+    return {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+
+
+class _World:
+    """An emulator that reads the body, or does not, and remembers what reached it."""
+
+    def __init__(self, *, reads: bool = True) -> None:
+        self.out = io.StringIO()
+        self.seen = b""
+        self._reads = reads
+        self._recorder = CallRecorder(self._emulator, account="000000000000", out=self.out)
+
+    async def _emulator(self, scope: Message, receive: Any, send: Any) -> None:
+        more = self._reads
+        while more:
+            message = await receive()
+            self.seen += message.get("body", b"")
+            more = message.get("more_body", False)
+
+    def send(self, scope: Message, *chunks: bytes) -> None:
+        waiting = [
+            {"type": "http.request", "body": chunk, "more_body": position < len(chunks) - 1}
+            for position, chunk in enumerate(chunks)
+        ]
+
+        async def receive() -> Message:
+            return waiting.pop(0)
+
+        async def reply(message: Message) -> None:
+            raise AssertionError("nothing answers here")
+
+        asyncio.run(self._recorder(scope, receive, reply))
+
+    @property
+    def lines(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in self.out.getvalue().splitlines()]
+
+
+def test_each_call_of_a_function_is_written_once() -> None:
+    """The same function, action and resource make one line, however often they occur."""
+    world = _World()
+    for _ in range(3):
+        scope = _scope("LAMBDA.penstock-local-stream", target="DynamoDB_20120810.GetItem")
+        world.send(scope, b'{"TableName": "jo', b'bs"}')
+    expected = [
+        {
+            "function": "penstock-local-stream",
+            "action": "dynamodb:GetItem",
+            "resource": "arn:aws:dynamodb:us-east-1:000000000000:table/jobs",
+        }
+    ]
+    assert expected == world.lines
+
+
+def test_the_emulator_gets_the_body_as_it_was_sent() -> None:
+    """Listening changes nothing of what is heard."""
+    world = _World()
+    world.send(_scope("LAMBDA.f", target="DynamoDB_20120810.PutItem"), b'{"Table', b'Name": "t"}')
+    assert world.seen == b'{"TableName": "t"}'
+
+
+def test_a_request_whose_body_nobody_reads_is_recorded() -> None:
+    """A GET counts too, although the emulator never asks for its body."""
+    world = _World(reads=False)
+    world.send(_scope("LAMBDA.f", method="GET", path="/bucket/key", service="s3"), b"")
+    assert [(one["action"], one["resource"]) for one in world.lines] == [("s3:GetObject", "arn:aws:s3:::bucket/*")]
+
+
+def test_other_callers_leave_no_line() -> None:
+    """Tests, people and the command line call too; they are no function."""
+    world = _World()
+    world.send(_scope("PENSTOCKABC", target="DynamoDB_20120810.PutItem"), b'{"TableName": "t"}')
+    world.send({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}, b"")
+    assert world.lines == []
+
+
+def test_a_request_that_cannot_be_read_stops_nothing_and_is_seen() -> None:
+    """A surprise in the recorder is a line of its own, never an error for the caller."""
+    world = _World()
+    scope = _scope("LAMBDA.f", target="DynamoDB_20120810.TransactWriteItems")
+    world.send(scope, b'{"TransactItems": ["not an item"]}')
+    assert [(one["action"], one["resource"]) for one in world.lines] == [("dynamodb:unreadable", "AttributeError")]

@@ -107,9 +107,10 @@ def _failures(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:
             threshold=10,
         )
     completed = signals.counted(metrics.COMPLETED, lane=lane.name, service=worker, period=five)
+    ended = "FILL(failed, 0) + FILL(completed, 0)"
     share = cloudwatch.MathExpression(
         # A share of very few jobs says nothing.
-        expression="IF(FILL(failed, 0) + FILL(completed, 0) >= 20, 100 * FILL(failed, 0) / (FILL(failed, 0) + FILL(completed, 0)), 0)",
+        expression=f"IF({ended} >= 20, 100 * FILL(failed, 0) / ({ended}), 0)",
         label="failed, percent",
         period=five,
         using_metrics={"failed": failed, "completed": completed},

@@ -33,9 +33,7 @@ def build(app: App, deployment: Deployment) -> Penstock:
         LaneStack(app, naming.lane_part(spec.name), spec=spec, deployment=deployment, key_arn=key_arn)
         for spec in deployment.stage.lanes.values()
     )
-    control = ControlStack(
-        app, "Control", deployment=deployment, stream_arn=state.stream_arn, key_arn=key_arn
-    )
+    control = ControlStack(app, "Control", deployment=deployment, stream_arn=state.stream_arn, key_arn=key_arn)
     watch = WatchStack(app, "Watch", deployment=deployment)
     # Most references go by name, which CloudFormation cannot see: the order is said here.
     for lane in lanes:

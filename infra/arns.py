@@ -55,20 +55,23 @@ class Arns:
 
     def table(self, name: str) -> str:
         """A table."""
-        return self.stack.format_arn(
+        arn: str = self.stack.format_arn(
             service="dynamodb", resource="table", resource_name=names.table(self.stage.name, name)
         )
+        return arn
 
     def queue(self, name: str) -> str:
         """A queue, by its physical name."""
-        return self.stack.format_arn(service="sqs", resource=name)
+        arn: str = self.stack.format_arn(service="sqs", resource=name)
+        return arn
 
     def bucket(self) -> str:
         """The content store's bucket."""
         bucket = names.bucket(self.stage.name, self.stack.account, self.stack.region)
-        return self.stack.format_arn(
+        arn: str = self.stack.format_arn(
             service="s3", resource=bucket, region="", account="", arn_format=ArnFormat.NO_RESOURCE_NAME
         )
+        return arn
 
 
 def _needed(value: str | None, resource: Resource) -> str:

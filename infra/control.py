@@ -95,7 +95,9 @@ class ControlStack(Stack):
             bisect_batch_on_function_error=True,
             # Holds positions, not records: the auditor mends what ends here.
             destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures["stream"].queue_arn)
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(
+                    destination=self.failures["stream"].queue_arn
+                )
             ),
             filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
                 filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=pattern) for pattern in stream_filters()]

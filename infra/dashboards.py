@@ -60,9 +60,7 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
 def engine_dashboard(scope: Construct, construct_id: str, *, stage: StageSpec) -> None:
     """The engine's functions on one page."""
     _dashboard(scope, construct_id, stage, "engine").add_widgets(
-        _graph(
-            "Stream, ms behind", signals.of_function(stage.name, "stream", "IteratorAge", statistic="Maximum")
-        ),
+        _graph("Stream, ms behind", signals.of_function(stage.name, "stream", "IteratorAge", statistic="Maximum")),
         _graph(
             "Failure queues",
             *(signals.visible(naming.failure_queue(stage.name, of)) for of in ("stream", "schedule", "run")),

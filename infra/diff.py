@@ -1,7 +1,7 @@
 """`python -m infra.diff`: what a deploy of this version changes, and whether it would lose anything.
 
-    python -m infra.diff            compare every stage with its last release; 1 when a store would be lost
-    python -m infra.diff --accept   make the present templates the last release (once it is deployed)
+python -m infra.diff            compare every stage with its last release; 1 when a store would be lost
+python -m infra.diff --accept   make the present templates the last release (once it is deployed)
 """
 
 from __future__ import annotations
@@ -59,18 +59,16 @@ def changes(stage: str, before: release.Templates, after: release.Templates) -> 
                 yield Change(stage=stage, where=where, what=what, loses=loses)
 
 
-def _resource_changes(
-    old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
-) -> Iterator[tuple[str, bool]]:
+def _resource_changes(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Iterator[tuple[str, bool]]:
     if old is None:
         yield f"added, {new['Type'] if new else ''}", False
         return
     kind = old["Type"]
     if new is None:
-        yield f"removed, {kind}", kind in STORES
+        yield f"removed, {kind}", _remembers(old)
         return
     if new["Type"] != kind:
-        yield f"becomes {new['Type']}, was {kind}", kind in STORES
+        yield f"becomes {new['Type']}, was {kind}", _remembers(old)
         return
     before, after = old.get("Properties", {}), new.get("Properties", {})
     for name in sorted({*before, *after}):
@@ -81,6 +79,13 @@ def _resource_changes(
         if old.get(guard) != new.get(guard):
             weaker = kind in STORES and old.get(guard) == "Retain"
             yield f"{guard} was {old.get(guard)}, is {new.get(guard)}", weaker
+
+
+def _remembers(resource: Mapping[str, Any]) -> bool:
+    """A key is worth what it encrypts: the one that was made to be deleted with its stack guards nothing."""
+    if resource["Type"] == "AWS::KMS::Key":
+        return resource.get("DeletionPolicy") == "Retain"
+    return resource["Type"] in STORES
 
 
 def current(stage: str) -> release.Templates:
@@ -107,17 +112,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         before = release.read(stage)
         if not before:
-            print(f"diff: no release of stage {stage} is recorded; run python -m infra.diff --accept", file=sys.stderr)
+            sys.stderr.write(f"diff: no release of stage {stage} is recorded; run python -m infra.diff --accept\n")
             lost = True
             continue
         found = list(changes(stage, before, after))
         for change in found:
-            print(change)
+            sys.stdout.write(f"{change}\n")
         if not found:
-            print(f"  {stage}: as released")
+            sys.stdout.write(f"  {stage}: as released\n")
         lost = lost or any(change.loses for change in found)
     if lost:
-        print("diff: lines marked ! lose data; see docs/deploy.md#upgrade", file=sys.stderr)
+        sys.stderr.write("diff: lines marked ! lose data; see docs/deploy.md#upgrade\n")
     return 1 if lost else 0
 
 

@@ -98,9 +98,7 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _SWITCHES,
         _queues(Resource.LANE_QUEUES, "SendMessage GetQueueAttributes", "sends admitted jobs, sees the depth"),
         _queues(Resource.DEAD_LETTERS, "SendMessage", "a failed job's dead letter"),
-        _queues(
-            Resource.STREAM_FAILURES, "SendMessage", "where Lambda leaves what it gave up on", by_platform=True
-        ),
+        _queues(Resource.STREAM_FAILURES, "SendMessage", "where Lambda leaves what it gave up on", by_platform=True),
     ),
     "dispatcher": (
         _rows(Resource.WAITING, "Query", "finds what is due"),

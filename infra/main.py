@@ -58,18 +58,22 @@ def main() -> int:
         deployment = deployment_of(app)
         directory = synthesize(app, deployment, thorough=thorough)
     except (BadInput, MissingPackage, ValueError) as mistake:
-        print(f"synth: {mistake}", file=sys.stderr)
+        _say(str(mistake))
         return 1
     except RuntimeError as refused:
         # The report above says it all; the stack of the language bridge says nothing.
         if "ValidationFailed" not in str(refused):
             raise
-        print("synth: refused by the checks above", file=sys.stderr)
+        _say("refused by the checks above")
         return 1
     found = checks.findings(deployment.stage, directory)
     for sentence in found:
-        print(f"synth: {sentence}", file=sys.stderr)
+        _say(sentence)
     return 1 if found else 0
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"synth: {sentence}\n")
 
 
 def _text(app: App, key: str) -> str | None:

@@ -27,9 +27,7 @@ def normalized(template: Mapping[str, Any]) -> dict[str, Any]:
 
 def read(stage: str, folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """The stage as it was last released; empty when it never was."""
-    return {
-        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / stage).glob("*.json"))
-    }
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / stage).glob("*.json"))}
 
 
 def write(stage: str, templates: Templates, folder: Path = FOLDER) -> None:

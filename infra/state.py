@@ -27,7 +27,7 @@ def content_kept_days(stage: StageSpec) -> int:
 
 
 class StateStack(Stack):
-    """Five tables, one bucket, one key, and the list of lanes. Exposes what has no name of its own: the stream and the key."""
+    """Five tables, one bucket, one key, the list of lanes. Exposes what has no name of its own: stream and key."""
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
         stage = deployment.stage
@@ -60,7 +60,7 @@ class StateStack(Stack):
     @property
     def stream_arn(self) -> str:
         """The stream of the jobs table: the outbox."""
-        arn = self.tables["jobs"].table_stream_arn
+        arn: str | None = self.tables["jobs"].table_stream_arn
         assert arn is not None
         return arn
 

@@ -26,7 +26,9 @@ class VendorKind(StrEnum):
     NEITHER = "neither"
 
 
-def a_vendor(kind: VendorKind, clock: Clock, **overrides: Any) -> MemoryVendor:
+def a_vendor(
+    kind: VendorKind, clock: Clock, *, of: type[MemoryVendor] = MemoryVendor, **overrides: Any
+) -> MemoryVendor:
     """A vendor of that kind."""
     abilities: dict[VendorKind, dict[str, Any]] = {
         VendorKind.DEDUPES: {"dedupes_by_key": timedelta(hours=24)},
@@ -34,7 +36,7 @@ def a_vendor(kind: VendorKind, clock: Clock, **overrides: Any) -> MemoryVendor:
         VendorKind.EVENTUAL: {"lookup": Lookup.EVENTUAL, "lookup_lag_s": 20.0},
         VendorKind.NEITHER: {},
     }
-    return MemoryVendor(clock=clock, **{**abilities[kind], **overrides})
+    return of(clock=clock, **{**abilities[kind], **overrides})
 
 
 def effect_of(action: str, job: Job) -> Effect:

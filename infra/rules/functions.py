@@ -21,7 +21,12 @@ INTRINSIC_BYTES = 64
 CONTRACT_VARIABLES = {value for name, value in vars(env).items() if name.isupper() and isinstance(value, str)}
 LIBRARY_VARIABLES = {"AWS_SDK_UA_APP_ID", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE"}
 
-DOORS = ("AWS::Lambda::Url", "AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi", "AWS::ElasticLoadBalancingV2::Listener")
+DOORS = (
+    "AWS::Lambda::Url",
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGateway::RestApi",
+    "AWS::ElasticLoadBalancingV2::Listener",
+)
 VERIFIED_DOORS: tuple[str, ...] = ()
 """Logical ids of public doors whose function verifies a signature before anything else. There is none yet."""
 
@@ -75,9 +80,7 @@ def environment_fits(assembly: Assembly) -> Iterator[str]:
 def logs_expire(assembly: Assembly) -> Iterator[str]:
     """A log group that Lambda makes by itself is kept for ever and belongs to nobody."""
     for function in _functions(assembly):
-        group = assembly.referred(
-            function.stack, function.properties.get("LoggingConfig", {}).get("LogGroup")
-        )
+        group = assembly.referred(function.stack, function.properties.get("LoggingConfig", {}).get("LogGroup"))
         if group is None or group.type != "AWS::Logs::LogGroup":
             yield f"{function}: needs a log group of its own"
     for group in assembly.resources("AWS::Logs::LogGroup"):

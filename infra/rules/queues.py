@@ -50,9 +50,7 @@ def failure_queues(assembly: Assembly) -> dict[str, Resource]:
 
 def policies_of(assembly: Assembly, queue: Resource) -> Iterator[Mapping[str, Any]]:
     """Statements of the resource policies of a queue (or a topic, or a bucket)."""
-    for policy in assembly.resources(
-        "AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::S3::BucketPolicy"
-    ):
+    for policy in assembly.resources("AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::S3::BucketPolicy"):
         targets = [
             *listed(policy.properties.get("Queues")),
             *listed(policy.properties.get("Topics")),

@@ -48,6 +48,4 @@ def check(assembly: Assembly) -> list[Finding]:
     """Every finding of every rule."""
     for module in MODULES:
         importlib.import_module(f"infra.rules.{module}")
-    return [
-        Finding(rule=name, sentence=sentence) for name, look in RULES.items() for sentence in look(assembly)
-    ]
+    return [Finding(rule=name, sentence=sentence) for name, look in RULES.items() for sentence in look(assembly)]

@@ -39,14 +39,14 @@ def a_late_run_is_dropped(assembly: Assembly) -> Iterator[str]:
         if retry.get("MaximumRetryAttempts") != 0 or not 0 < retry.get("MaximumEventAgeInSeconds", 0) <= period:
             yield f"{schedule}: no retries, and a maximum age of at most its period of {period} s"
         function = assembly.function_of(schedule.stack, target.get("Arn"))
-        config = asynchronous.get(str(function)) if function is not None else None
-        if config is None:
+        invoke = asynchronous.get(str(function)) if function is not None else None
+        if invoke is None:
             yield f"{schedule}: its function needs an EventInvokeConfig (Scheduler invokes asynchronously)"
             continue
         if (
-            config.get("MaximumRetryAttempts") != 0
-            or not 0 < config.get("MaximumEventAgeInSeconds", 0) <= period
-            or not config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+            invoke.get("MaximumRetryAttempts") != 0
+            or not 0 < invoke.get("MaximumEventAgeInSeconds", 0) <= period
+            or not invoke.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
         ):
             yield (
                 f"{schedule}: its function must have no asynchronous retries, a maximum event age of at most"

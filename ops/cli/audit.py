@@ -27,9 +27,10 @@ def audit(
         int, typer.Option("--untouched-s", min=0, help="A queued job without a message is suspect after so long.")
     ] = UNTOUCHED_S,
 ) -> None:
-    """Read every job and say what does not add up: no message, a dead claim, no dead letter.
+    """Read every job and say what does not add up.
 
-    Ends with 1 when something is found that was not repaired. A repair only does again what is harmless twice.
+    A job without its message, a claim of a dead worker, a failed job without its dead letter. Ends with 1 when
+    something is found that was not repaired. A repair only does again what is harmless twice.
     """
     from ops.cli.stage import SilentTelemetry
     from shared.usecases.audit import Auditor

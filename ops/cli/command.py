@@ -23,6 +23,8 @@ P = ParamSpec("P")
 TRACEBACK = "PENSTOCK_TRACEBACK"
 """Variable that shows the whole of an unexpected error; it may hold what a customer wrote."""
 
+ORDER = ("local", "enqueue", "jobs", "status", "runs", "control", "audit", "doctor", "cost", "new")
+
 StageOption = Annotated[
     str | None,
     typer.Option(
@@ -54,6 +56,11 @@ class Asked:
 
 class Root(TyperGroup):
     """`penstock` itself: usage errors end with 2, in JSON when that was asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order a newcomer meets them; what is not in it comes last."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
     def main(
         self,

@@ -20,7 +20,7 @@ app = group("See and set the switches that hold work back.")
 FORMS = "all, vendor/NAME, lane/NAME, task/LANE/TASK or tenant/LANE/TENANT"
 Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
 Scope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.", show_default=False)]
-AnyScope = Annotated[str, typer.Argument(metavar="[SCOPE]", help=f"{FORMS}.")]
+AnyScope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.")]
 
 
 class OnOff(StrEnum):
@@ -34,10 +34,13 @@ class OnOff(StrEnum):
 def show(
     asked: Asked,
     scope: Annotated[
-        str | None, typer.Argument(metavar="[SCOPE]", show_default=False, help="One scope, with its history.")
+        str | None, typer.Argument(metavar="SCOPE", show_default=False, help="One scope, with its history.")
     ] = None,
 ) -> None:
-    """Show every switch that is not normal and each lane's cap; for one scope, who set it when and why."""
+    """Show the switches that are not normal.
+
+    And each lane's cap. For one scope: who set it, when and why.
+    """
     stage = asked.stage()
     if scope is not None:
         _history(asked, stage, check_scope(scope))
@@ -58,7 +61,7 @@ def show(
                 one.scope,
                 level(one.level),
                 "on" if one.automation_enabled else styled("off", "red"),
-                one.level.closes,
+                meaning(one),
                 ago(one.at, now),
                 one.by,
                 one.why,
@@ -118,7 +121,10 @@ def safe_mode(
     why: Why,
     scope: AnyScope = "all",
 ) -> None:
-    """Withhold customer-visible effects (on), or let them go again (off). A stricter level is never loosened."""
+    """Withhold customer-visible effects, or let them go again.
+
+    Jobs still run and are routed. A stricter level is never loosened by this.
+    """
     stage = asked.stage()
     rung, automation = _present(stage, check_scope(scope))
     if state is OnOff.ON:
@@ -136,10 +142,21 @@ def automation(
     why: Why,
     scope: AnyScope = "all",
 ) -> None:
-    """Forbid paid vendor calls and customer-visible effects (off), or allow them again (on)."""
+    """Forbid paid vendor calls, or allow them again.
+
+    Off: customer-visible effects are withheld, too, and jobs are routed by rules alone.
+    """
     stage = asked.stage()
     rung, _ = _present(stage, check_scope(scope))
     _set(asked, stage, scope, rung, state is OnOff.ON, why)
+
+
+def meaning(switch: Switch) -> str:
+    """What a setting does, in a sentence."""
+    if switch.automation_enabled:
+        return switch.level.closes
+    unpaid = "automation is off, so paid calls and customer-visible effects are withheld"
+    return unpaid if switch.level is Level.NORMAL else f"{switch.level.closes}; {unpaid}"
 
 
 def _present(stage: Stage, scope: str) -> tuple[Level, bool]:
@@ -163,8 +180,7 @@ def _set(asked: Asked, stage: Stage, scope: str, rung: Level, automation_on: boo
     if asked.out.json:
         asked.out.document({"switch": switch})
         return
-    meaning = switch.level.closes if automation_on else f"{switch.level.closes}; paid calls are forbidden"
-    asked.out.say(styled(f"{switch.scope} is ") + level(switch.level) + styled(f": {meaning}."))
+    asked.out.say(styled(f"{switch.scope} is ") + level(switch.level) + styled(f": {meaning(switch)}."))
     asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
     if scope.startswith(("lane/", "task/", "tenant/")) and scope.split("/")[1] not in stage.lanes:
         asked.out.warn(f"No lane {scope.split('/')[1]} is deployed: this switch holds nothing back yet.")

@@ -24,7 +24,10 @@ def cost(
     job_s: Annotated[float, typer.Option("--job-s", help="Seconds a job takes.")] = 0.5,
     memory_mb: Annotated[int, typer.Option("--memory-mb", help="Memory of the worker.")] = 512,
 ) -> None:
-    """Estimate the cost of a number of jobs, service by service, with everything it rests on."""
+    """Estimate what a number of jobs costs.
+
+    Service by service, from counted calls and list prices, with everything it rests on. Asks nobody.
+    """
     _check("jobs", jobs, 1, 1e15)
     _check("effects", effects, 0, 1000)
     _check("waits", waits, 0, 1)
@@ -47,11 +50,8 @@ def cost(
             }
         )
         return
-    numbers = [Column(header=name, right=True) for name in ("quantity", "USD a million", "USD")]
-    rows = [
-        (item.service, item.what, _amount(item.quantity), f"{item.price * MILLION:,.3f}", f"{item.usd:,.2f}")
-        for item in items
-    ]
+    numbers = [Column(header=name, right=True) for name in ("quantity", "price", "USD")]
+    rows = [(item.service, item.what, _amount(item.quantity), item.said, f"{item.usd:,.2f}") for item in items]
     asked.out.say(table(["service", "what", *numbers], rows), "")
     asked.out.say(
         styled(f"{_amount(jobs)} jobs: ${total:,.2f}", "bold")

@@ -14,9 +14,11 @@ STYLE = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
 
 
 def doctor(asked: Asked) -> None:
-    """Check credentials, stacks, tables, mappings, caps, the stream, quotas, secrets, alarms and schedules.
+    """Check whether a stage is fit to work.
 
-    Ends with 1 when a check fails. Where an emulator lacks something, the line says skip and why.
+    Credentials, stacks, tables, mappings and their caps, the stream, the quota, secrets, alarms and who hears
+    them, dead letters, schedules and their runs; each line with what to do. Ends with 1 when a check fails.
+    Where an emulator lacks something, the line says skip and why.
     """
     from ops.cli.checks.checkup import lines_of
 

@@ -40,8 +40,8 @@ SHOWN = 40
 
 def enqueue(
     asked: Asked,
-    lane: Annotated[str | None, typer.Argument(metavar="[LANE]", show_default=False, help="The job's lane.")] = None,
-    task: Annotated[str | None, typer.Argument(metavar="[TASK]", show_default=False, help="One of its tasks.")] = None,
+    lane: Annotated[str | None, typer.Argument(metavar="LANE", show_default=False, help="The job's lane.")] = None,
+    task: Annotated[str | None, typer.Argument(metavar="TASK", show_default=False, help="One of its tasks.")] = None,
     tenant: Annotated[str | None, typer.Option("--tenant", "-t", show_default=False, help="Whose job it is.")] = None,
     key: Annotated[
         list[str] | None,

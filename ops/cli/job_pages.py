@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +37,22 @@ def reason(job: Job) -> str:
 
 
 def listing(jobs: Sequence[Job], now: datetime) -> Table:
-    """Many jobs, a line each."""
-    columns: list[str | Column] = [Column(header="job", whole=True), "lane", "task", "tenant", "status", "changed", ""]
-    rows = [
-        (job.job_id, job.lane, job.task, job.tenant, status(job.status), ago(job.updated_at, now), reason(job))
+    """Many jobs, a line each. What is the same for all of them is said once, above."""
+    same = [name for name in ("lane", "task", "tenant") if len({getattr(job, name) for job in jobs}) == 1]
+    differ = [name for name in ("lane", "task", "tenant") if name not in same]
+    shown = ("job", *differ, "status", "changed", "")
+    columns = [Column(header=name, whole=name not in ("tenant", "")) for name in shown]
+    rows: list[tuple[str | Text, ...]] = [
+        (
+            job.job_id,
+            *(str(getattr(job, name)) for name in differ),
+            status(job.status),
+            ago(job.updated_at, now),
+            reason(job),
+        )
         for job in jobs
     ]
-    return table(columns, rows)
+    return table(columns, rows, " · ".join(f"{name} {getattr(jobs[0], name)}" for name in same))
 
 
 def unreadable(row: UnreadableRow) -> dict[str, Any]:
@@ -67,13 +76,14 @@ def page(job: Job, effects: Sequence[EffectRow], events: Sequence[HistoryEvent],
                 row.name,
                 row.vendor,
                 styled(row.state.value, "yellow" if row.open else ""),
-                f"{iso(row.intent_at)}  {ago(row.intent_at, now)}",
+                ago(row.intent_at, now),
                 row.vendor_id or row.reason or NOTHING,
                 row.effect_id,
             )
             for row in effects
         ]
-        parts += [table(["effect", "vendor", "state", "intent", "answer", "key at the vendor"], rows), ""]
+        key = Column(header="key at the vendor", whole=True)
+        parts += [table(["effect", "vendor", "state", "intent", "answer", key], rows), ""]
     else:
         parts += [styled("No effect was begun: nothing was sent.", "dim"), ""]
     rows_of_history = [
@@ -124,13 +134,14 @@ def explanation_page(explanation: Explanation, now: datetime) -> list[Renderable
             gate.gate,
             styled("open", "green") if gate.open else styled("closed", "red"),
             gate.key or NOTHING,
-            NOTHING if gate.retry_at is None else f"{iso(gate.retry_at)}  {ago(gate.retry_at, now)}",
-            gate.unblock or NOTHING,
+            NOTHING if gate.open else ("unknown when" if gate.retry_at is None else ago(gate.retry_at, now)),
         )
         for gate in explanation.verdict.gates
     ]
-    parts.append(table(["gate", "verdict", "key", "opens", "what would open it"], rows))
-    return parts
+    parts.append(table(["gate", "verdict", "key", "opens"], rows))
+    closed = [gate for gate in explanation.verdict.gates if gate.unblock]
+    # Below the table, each on its own line: a command is there to be copied whole.
+    return [*parts, *([""] if closed else []), *(f"{gate.gate} opens by: {gate.unblock}" for gate in closed)]
 
 
 def _earliest(explanation: Explanation, now: datetime) -> str | Text:
@@ -160,5 +171,7 @@ def _fields(job: Job, now: datetime) -> dict[str, str | Text]:
     return shown
 
 
-def _said(detail: Any) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in sorted(dict(detail).items()))
+def _said(detail: Mapping[str, Any]) -> str:
+    others = ", ".join(f"{name} {value}" for name, value in sorted(detail.items()) if name != "why")
+    why = str(detail.get("why", ""))
+    return f"{why} ({others})" if why and others else why or others

@@ -40,9 +40,10 @@ def list_jobs(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Stop after so many.")] = 50,
 ) -> None:
-    """List jobs. Reads the whole table until enough are found, so narrow it down where there are many.
+    """List jobs, the last changed first.
 
-    In JSON: one line a job, in the order they were found.
+    Reads the table until enough are found, so narrow it down where there are many. In JSON: one line a job, in
+    the order they were found.
     """
     stage = asked.stage()
     if lane is not None:
@@ -88,7 +89,10 @@ def list_jobs(
 
 @command(app, "show", examples=("penstock jobs show 3d0a…",))
 def show(asked: Asked, job_id: Id) -> None:
-    """Show everything about one job but its text: its fields, its effects and what happened to it."""
+    """Show everything about a job but its text.
+
+    Its fields, its effects, and what happened to it when and why, people's decisions included.
+    """
     stage = asked.stage()
     job = job_of(stage, job_id)
     effects = stage.effects.of_job(job.job_id)
@@ -101,9 +105,10 @@ def show(asked: Asked, job_id: Id) -> None:
 
 @command(app, "why", examples=("penstock jobs why 3d0a…",))
 def why_waiting(asked: Asked, job_id: Id) -> None:
-    """Explain one job: where it stands, what every gate says, and what would let it go.
+    """Explain why a job waits, and what would let it go.
 
-    It is the same admission that the engine asks: there is no second opinion.
+    Where it stands, every gate with its verdict, the key that blocks it and the earliest time. It is the same
+    admission that the engine asks: there is no second opinion.
     """
     from shared.usecases.explain import explain
 
@@ -186,7 +191,11 @@ def schedule(
 
 @command(app, "result", examples=("penstock jobs result 3d0a…",))
 def result(asked: Asked, job_id: Id) -> None:
-    """Show what a job wrote for later readers. This is customer text: that you looked is kept in the history."""
+    """Show the text a job kept. You are recorded.
+
+    This is customer text, the only place of this command line where it is shown: that you looked is kept in the
+    job's history.
+    """
     from shared.core.ports import HistoryEvent
 
     stage = asked.stage()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import typer
 
 from ops.cli.command import Asked, command, group
 from ops.cli.moments import span_of
+from ops.cli.running import DEFAULT, LOCAL_NAME, needed
 from ops.cli.show import ago, pairs, plain, styled, table
 from shared.contract import names
 from shared.core.errors import BadInput
@@ -21,8 +23,16 @@ if TYPE_CHECKING:
 
 app = group("A whole stage on this machine; no account, no Docker.")
 
-DEFAULT = "default"
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Which local stack; several can run at once.")]
+Which = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        show_default=False,
+        help=f"Which local stack. Default: {LOCAL_NAME}, else {DEFAULT}, else the one that runs.",
+    ),
+]
 Port = Annotated[int | None, typer.Option("--port", min=1, max=65535, show_default=False, help="Default: a free one.")]
 
 
@@ -95,11 +105,11 @@ def status(
 
 
 @command(app, "env", examples=('eval "$(penstock local env)"',))
-def env(asked: Asked, name: Name = DEFAULT) -> None:
+def env(asked: Asked, name: Which = None) -> None:
     """Print the variables with which the AWS command line and other tools find a local stack."""
     from ops.local import stack
 
-    variables = stack.environment(_running(name))
+    variables = stack.environment(needed(os.environ, name))
     if asked.out.json:
         asked.out.document(variables)
         return
@@ -142,18 +152,18 @@ def logs(
     asked: Asked,
     function: Annotated[
         str | None,
-        typer.Argument(metavar="[FUNCTION]", show_default=False, help="Such as stream or support-worker."),
+        typer.Argument(metavar="FUNCTION", show_default=False, help="Such as stream or support-worker."),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="SPAN", show_default=False, help="Such as 90s or 5m.")
     ] = None,
-    name: Name = DEFAULT,
+    name: Which = None,
 ) -> None:
     """Show what the functions of a local stack wrote, oldest first. In JSON: one line a line."""
     from ops.local import logs as function_logs
     from ops.local import stack
 
-    running = _running(name)
+    running = needed(os.environ, name)
     known = function_logs.functions(running)
     wanted = known
     if function is not None:
@@ -164,7 +174,7 @@ def logs(
             raise BadInput("function", f"is not one of this stack's: {short}")
     start = None if since is None else datetime.now(UTC) - span_of("since", since)
     with asked.out.working("reading logs"):
-        lines = [line for one in wanted for line in stack.logs(name, one, start)]
+        lines = [line for one in wanted for line in stack.logs(running.name, one, start)]
     lines.sort(key=lambda line: line.at)
     for line in lines:
         if asked.out.json:
@@ -180,15 +190,6 @@ def _progress(asked: Asked) -> Callable[[str], None]:
     if asked.out.json:
         return lambda line: None
     return lambda line: asked.out.aside.print(styled(line, "dim"))
-
-
-def _running(name: str) -> StackState:
-    from ops.local import stack
-
-    running = stack.status(name=name)
-    if running is None:
-        raise BadInput("name", f"the local stack {name} is not running: start it with `penstock local up`")
-    return running
 
 
 def _shown(running: StackState) -> dict[str, str]:

@@ -70,6 +70,13 @@ class Item:
         """What it costs."""
         return self.quantity * self.price
 
+    @property
+    def said(self) -> str:
+        """Its price as price lists write it."""
+        if self.price == 0:
+            return "free"
+        return f"{self.price:.2f} each" if self.price >= 0.01 else f"{self.price * MILLION:.3f} a million"
+
 
 def bill(load: Load) -> list[Item]:
     """What the load costs, line by line."""

@@ -28,14 +28,14 @@ def runs(
     which: Annotated[
         str | None,
         typer.Argument(
-            metavar="[LANE|SCHEDULE]",
+            metavar="LANE|SCHEDULE",
             help=f"A lane, or one of {', '.join(names.SCHEDULED)}. Without it: every schedule.",
             show_default=False,
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most so many runs.")] = 20,
 ) -> None:
-    """Show the runs of the scheduled functions, newest first, with what each counted.
+    """Show what the scheduled functions did, newest first.
 
     For a lane, the runs of every schedule with that lane's counts alone. In JSON: one line a run.
     """

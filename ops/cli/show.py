@@ -63,20 +63,23 @@ class Output:
         print(json.dumps(plain(value), separators=(",", ":")), flush=True)
 
     def say(self, *parts: RenderableType) -> None:
-        """For people: tables as they are, sentences without any markup of their own."""
+        """For people: tables fitted to the terminal; sentences left whole, so that a command in one can be copied."""
+        from rich.text import Text
+
         for part in parts:
-            self.console.print(styled(part) if isinstance(part, str) else part)
+            shown = styled(part) if isinstance(part, str) else part
+            self.console.print(shown, soft_wrap=isinstance(shown, Text))
 
     def warn(self, sentence: str) -> None:
         """Something a person must know that is not the answer."""
-        self.aside.print(styled(sentence, "yellow"))
+        self.aside.print(styled(sentence, "yellow"), soft_wrap=True)
 
     def fail(self, problem: Problem) -> None:
         """The end of a command that could not do what was asked."""
         if self.json:
             self.line(problem.document())
         else:
-            self.aside.print(styled(problem.sentence, "red"))
+            self.aside.print(styled(problem.sentence, "red"), soft_wrap=True)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[Callable[[str], None]]:
@@ -109,6 +112,7 @@ def table(columns: Sequence[str | Column], rows: Iterable[Sequence[str | Text]],
         title_justify="left",
         title_style="bold",
         header_style="bold",
+        padding=(0, 1, 0, 0),
         pad_edge=False,
         show_edge=False,
     )
@@ -119,7 +123,6 @@ def table(columns: Sequence[str | Column], rows: Iterable[Sequence[str | Text]],
             justify="right" if named.right else "left",
             no_wrap=named.whole,
             overflow="fold",
-            min_width=36 if named.whole and named.header == "job" else None,
         )
     for row in rows:
         drawn.add_row(*(styled(cell) if isinstance(cell, str) else cell for cell in row))
@@ -167,11 +170,13 @@ def ago(moment: datetime | None, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if abs(seconds) < 1:
         return "now"
-    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    return f"{span(round(seconds))} ago" if seconds > 0 else f"in {span(round(-seconds))}"
 
 
 def span(seconds: float) -> str:
-    """A length of time in the one unit that says most: `0.4 s`, `12 s`, `5 min`, `3 h`, `9 d`."""
+    """A length of time in the one unit that says most: `40 ms`, `1.4 s`, `12 s`, `5 min`, `3 h`, `9 d`."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s".replace(".0 s", " s")
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from ops.cli.running import running
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
 from shared.adapters.aws.content import S3ContentStore
@@ -29,10 +30,11 @@ from shared.core.stage import STAGES
 from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.view import Viewer
 
+if TYPE_CHECKING:
+    from ops.local.state import StackState
+
 LOCAL = "local"
 ENDPOINT = "AWS_ENDPOINT_URL"
-LOCAL_NAME = "PENSTOCK_LOCAL"
-"""Variable that names the local stack when several run."""
 THREADS = 16
 
 
@@ -207,24 +209,18 @@ def chosen(name: str | None, environ: MutableMapping[str, str]) -> str:
         return LOCAL
     if asked is not None and asked != LOCAL:
         return asked
-    found = _running_environment(environ)
+    found = running(environ)
     if found is None:
         start = "start the local stack with `penstock local up`"
         if asked is None:
             raise BadInput("stage", f"is not given: use --stage or PENSTOCK_STAGE, or {start}")
         raise BadInput("stage", f"local is not running: {start}, or set {ENDPOINT}")
     environ.pop("AWS_PROFILE", None)
-    environ.update(found)
+    environ.update(_variables(found))
     return LOCAL
 
 
-def _running_environment(environ: Mapping[str, str]) -> dict[str, str] | None:
-    from ops.local import stack, state
+def _variables(found: StackState) -> dict[str, str]:
+    from ops.local import stack
 
-    wanted = environ.get(LOCAL_NAME)
-    others = [name for name in state.names() if name != "default"]
-    for name in [wanted] if wanted else ["default", *others]:
-        running = stack.status(name=name)
-        if running is not None:
-            return stack.environment(running)
-    return None
+    return stack.environment(found)

@@ -69,16 +69,16 @@ class Snapshot:
 
 def status(
     asked: Asked,
-    lane: Annotated[str | None, typer.Argument(metavar="[LANE]", show_default=False, help="This lane only.")] = None,
+    lane: Annotated[str | None, typer.Argument(metavar="LANE", show_default=False, help="This lane only.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again every two seconds, until Ctrl-C.")] = False,
     count_all: Annotated[
         bool, typer.Option("--count", help="Count every job by status; reads the whole table.")
     ] = False,
 ) -> None:
-    """Show what waits, runs and failed in each lane, and every switch that is not normal.
+    """Show what waits, runs and failed, lane by lane.
 
-    Cheap by default: queue attributes, the waiting index (bounded) and the last runs. In JSON with --watch:
-    one line each time.
+    And every switch that is not normal, with who closed it and why. Cheap by default: queue attributes, the
+    waiting index (bounded) and the last runs. In JSON with --watch: one line each time.
     """
     stage = asked.stage()
     lanes = [stage.lane(lane)] if lane is not None else list(stage.lanes.values())

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ops.local import deploy, emulator, processes, state
+from ops.local import deploy, emulator, processes, state, tokens
 from ops.local import logs as function_logs
 from ops.local.calls import calls
 from ops.local.clients import ACCOUNT, REGION, SECRET_KEY, Clients
@@ -185,6 +185,7 @@ def _deploy(cdk: Path, where: Path, running: StackState, clock: _Clock, *, first
     (folder / "repairs.log").write_text("".join(f"{one}\n" for one in repaired))
     if left:
         raise NotAsWritten(left)
+    tokens.fill(clients, running.stage)
     clock.tell(f"deployed equals template, {len(repaired)} properties the emulator had left out said again")
     return replace(running, stacks=tuple(template.name for template in templates))
 

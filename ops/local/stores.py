@@ -139,7 +139,7 @@ def key_alias(clients: Clients, name: str, wanted: Properties) -> Properties:
 
 
 def secret(clients: Clients, name: str, wanted: Properties) -> Properties:
-    """AWS::SecretsManager::Secret; `GenerateSecretString` holds when there is a value that is not empty."""
+    """AWS::SecretsManager::Secret; its value holds when it is not empty."""
     manager = clients.of("secretsmanager")
     found = manager.describe_secret(SecretId=name)
     value = _ask(manager.get_secret_value, SecretId=name).get("SecretString", "")
@@ -148,7 +148,8 @@ def secret(clients: Clients, name: str, wanted: Properties) -> Properties:
         "Description": found.get("Description", ""),
         "KmsKeyId": found.get("KmsKeyId"),
         "GenerateSecretString": wanted.get("GenerateSecretString") if value else "an empty value",
-        "SecretString": value,
+        # A person fills it after the first deploy: any value is as good as the template's placeholder.
+        "SecretString": wanted.get("SecretString") if value else "an empty value",
     }
 
 

@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ops.packaging.errors import BuildError, RefusedContent
@@ -43,7 +43,7 @@ Installer = Callable[[Path, Target], Fill]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """One staged function."""
+    """One staged function; its places are absolute."""
 
     function: str
     folder: str
@@ -137,7 +137,7 @@ def _stage_one(build: Build, cache: LayerCache, function: str, shared: Mapping[s
     if stamp.exists() and folder.is_dir() and archive.exists():
         package = _read(stamp)
         if package.layers == keys:
-            return package
+            return replace(package, folder=str(folder), archive=str(archive))  # the tree may have moved
 
     layers = [cache.get(key, fill, compiler=target.compiler) for key, fill in wanted]
     build.stamps.mkdir(parents=True, exist_ok=True)
@@ -152,8 +152,8 @@ def _stage_one(build: Build, cache: LayerCache, function: str, shared: Mapping[s
         (Path(unfinished) / "package.zip").replace(archive)
     package = Package(
         function=function,
-        folder=folder.relative_to(build.out).as_posix(),
-        archive=archive.relative_to(build.out).as_posix(),
+        folder=str(folder),
+        archive=str(archive),
         zipped_bytes=archive.stat().st_size,
         unzipped_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         files=files,

@@ -105,7 +105,7 @@ def job_from_item(item: Item) -> Job:
         fields.unreadable(table.PK, "is not the key of a job")
     due = fields.text_or_none(table.WAITING_SK)
     category = fields.text_or_none("category")
-    priority = fields.whole("priority", 2)
+    priority = fields.whole("priority", DEFAULT_PRIORITY)
     if priority not in PRIORITIES:
         fields.unreadable("priority", "is not one this version knows")
     if category is not None and category not in tuple(Category):

@@ -55,12 +55,13 @@ def enqueue(
     request: Enqueue, *, jobs: JobStore, content: ContentStore, lanes: Mapping[str, LaneSpec], clock: Clock
 ) -> JobRef:
     """Store the job once. Raises BadInput, UnknownLane or EnqueueConflict and writes no row then."""
-    lane = lanes.get(request.lane)
+    asked: object = request.lane
+    lane = lanes.get(asked) if isinstance(asked, str) else None
     if lane is None:
-        raise UnknownLane(str(request.lane)[:32], tuple(sorted(lanes)))
+        raise UnknownLane(str(asked)[:32], tuple(sorted(lanes)))
     if request.task not in lane.tasks:
         raise BadInput("task", f"is not one of lane {lane.name}'s: {', '.join(lane.tasks)}")
-    if isinstance(request.priority, bool) or request.priority not in PRIORITIES:
+    if type(request.priority) is not int or request.priority not in PRIORITIES:
         raise BadInput("priority", f"must be one of {', '.join(map(str, PRIORITIES))}, 0 first")
     job_id = job_id_of(lane.name, request.tenant, request.task, request.key)
     not_before = utc("not_before", request.not_before)

@@ -52,7 +52,8 @@ class Viewer:
         known = self._capacity.get(lane.name)
         if known is not None and now - known[0] < timedelta(seconds=DEPTH_CACHED_S):
             return known[1]
-        cap = self._control.cap(lane.name) or lane.baseline
+        # Whatever the control table says, the ceiling holds.
+        cap = min(self._control.cap(lane.name) or lane.baseline, lane.ceiling)
         # What runs is no backlog: only messages that wait for a worker fill the window.
         depth = self._queues.depth(lane.name)
         capacity = Capacity(depth=depth.visible + depth.delayed, limit=lane.queue_limit_at(cap))

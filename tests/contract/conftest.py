@@ -56,7 +56,9 @@ def world(kind: str, request: pytest.FixtureRequest) -> Iterator[World]:
 @cache
 def _clients(**where: str) -> AwsClients:
     # Built once: reading the services' models takes longer than most tests.
-    session = boto3.Session(region_name="eu-central-1", aws_access_key_id="testing", aws_secret_access_key="testing")
+    session: Any = boto3.Session(
+        region_name="eu-central-1", aws_access_key_id="testing", aws_secret_access_key="testing"
+    )
     return AwsClients(
         **{
             service: session.client(service, config=settings(service, validate=True), **where)

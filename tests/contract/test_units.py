@@ -20,7 +20,7 @@ from shared.core.job import Job
 from shared.core.outcome import Defer, Done, Retry
 from shared.core.ports import Claimed
 from tests.builders import NOW, a_job, an_effect_row
-from tests.contract.worlds import LANES, AwsWorld, World
+from tests.contract.worlds import LANES, World
 
 LANE = LANES["support"]
 MINUTE = timedelta(minutes=1)
@@ -31,7 +31,7 @@ Spent = Callable[[], tuple[int, int, int]]
 
 
 @pytest.fixture
-def spent(world: World, kind: str) -> Iterator[Spent]:
+def spent(world: World, kind: str, request: pytest.FixtureRequest) -> Iterator[Spent]:
     """The Meter's count; on a stack, checked against the stack's own."""
     consumed: list[tuple[float, float]] = []
 
@@ -56,10 +56,10 @@ def spent(world: World, kind: str) -> Iterator[Spent]:
             assert sum(index for _, index in consumed) == used.index_units
         return used.calls, used.write_units, used.index_units
 
-    if not isinstance(world, AwsWorld) or kind != "stack":
+    if kind != "stack":
         yield total
         return
-    events = world._clients.dynamodb.meta.events
+    events = request.getfixturevalue("aws_clients").dynamodb.meta.events
     for operation in WRITES:
         events.register(f"provide-client-params.dynamodb.{operation}", ask, unique_id=f"ask-{operation}")
         events.register(f"after-call.dynamodb.{operation}", note, unique_id=f"note-{operation}")

@@ -65,17 +65,55 @@ class Sent:
 class World(Protocol):
     """Every port on one kind of store."""
 
-    meter: Meter
-    threads: int
-    """How many callers at once this world can be trusted with."""
-    jobs: JobStore
-    effects: EffectStore
-    control: ControlStore
-    ledger: Ledger
-    history: History
-    queues: LaneQueues
-    dead_letters: DeadLetterQueues
-    content: ContentStore
+    @property
+    def meter(self) -> Meter:
+        """What was used."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many callers at once this world can be trusted with."""
+        ...
+
+    @property
+    def jobs(self) -> JobStore:
+        """The jobs table."""
+        ...
+
+    @property
+    def effects(self) -> EffectStore:
+        """The effects table."""
+        ...
+
+    @property
+    def control(self) -> ControlStore:
+        """The control table."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger table."""
+        ...
+
+    @property
+    def history(self) -> History:
+        """The history table."""
+        ...
+
+    @property
+    def queues(self) -> LaneQueues:
+        """The lanes' queues."""
+        ...
+
+    @property
+    def dead_letters(self) -> DeadLetterQueues:
+        """The lanes' dead-letter queues."""
+        ...
+
+    @property
+    def content(self) -> ContentStore:
+        """The content store."""
+        ...
 
     def plant(self, name: str, item: Item) -> None:
         """Write a row as another program would: `name` is the table's."""

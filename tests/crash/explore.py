@@ -7,68 +7,42 @@ the second fault of a pair falls on a boundary of the run that the first fault l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.adapters.memory.faults import Boundary, Fault, Injection, Scripted
-from shared.adapters.memory.vendor import MemoryVendor, Says
-from shared.core.ports import Clock
-from tests.vendors_and_tasks import VendorKind, a_vendor
-from tests.world import Verdict, World
+from tests.crash.walks import Walk
+from tests.judge import Verdict
+from tests.processes import LOOK_AHEAD_S, PERIODS
+from tests.vendors_and_tasks import VendorKind
+from tests.world import LANE
 
 FREEZE_S = 125.0
 """Longer than the lane's visibility: a second worker takes over, and the first one's call goes out after it."""
 STALL_S = 10.0
 """Shorter than a claim lasts: a worker thawed meanwhile runs in the middle of this one."""
-BOUND_S = 2 * 50 + 2 * 120 + 240 + 2 * 75 + 75
+BOUND_S = 2 * LANE.claim_timeout_s + 2 * LANE.visibility_s + LANE.lookup_grace_s + 2 * LOOK_AHEAD_S
 """Two claim timeouts, and what the lane itself lets a job wait: two visibilities, the grace of look-ups, two
-dispatcher periods with their look-ahead, the backoffs. Whatever has not ended by then is lost."""
+dispatcher periods. Whatever has not ended so long after the last fault is lost."""
+AUDIT_S = 2 * PERIODS["auditor"]
+"""Two audits more, for what only the auditor can find."""
 
 READS = frozenset({"get", "switches", "cap", "depth", "of_job", "look_up", "waiting", "scan", "read", "runs"})
 """Calls that change nothing: dying after one is dying before it, and a lost answer is a refusal."""
-WINDOW = frozenset({("effects", "intend"), ("vendor", "perform"), ("effects", "record"), ("effects", "take_over"),
-                    ("vendor", "look_up")})
+WINDOW = frozenset(
+    {
+        ("effects", "intend"),
+        ("vendor", "perform"),
+        ("effects", "record"),
+        ("effects", "take_over"),
+        ("vendor", "look_up"),
+    }
+)
 """Between INTENT and RECORD."""
 
+KINDS = tuple(VendorKind)
 Place = tuple[Boundary, Injection]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
-    """One way through the system that is recorded and then disturbed."""
-
-    name: str
-    task: str = "reply"
-    says: tuple[Says, ...] = ()
-    calls_say: tuple[Says, ...] = ()
-    throttled_receives: int = 0
-    """Receives that reach no worker, as under a throttle: at the tenth the message is dead."""
-    from_message: bool = False
-    """Begin with the message already in the queue: the send path alone."""
-    ends: str = "completed"
-    """The end without any fault."""
-
-    def world(self, kind: VendorKind, plan: Scripted, **options: Any) -> World:
-        """The world of this walk, ready to run."""
-
-        def vendor(clock: Clock) -> MemoryVendor:
-            made = a_vendor(kind, clock, script=self.says)
-            made.call_script.extend(self.calls_say)
-            return made
-
-        world = World(vendor=vendor, plan=plan, **options)
-        world.enqueue(self.task)
-        if self.from_message:
-            world.run_until_sent()
-        elif self.throttled_receives:
-            world.run_until_sent()
-            for _ in range(self.throttled_receives):
-                world.queues.receive(world.lane.name)
-                world.clock.advance(world.lane.visibility_s)
-            world.queues.receive(world.lane.name)
-        world.last_fault_at = world.clock.now()
-        return world
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +57,8 @@ class Execution:
     verdict: Verdict
     quiet: bool
     took_s: float
-    letters_missing: int
+    asked: bool
+    """Whether anything in it depended on what the vendor can do."""
 
     @property
     def end(self) -> str:
@@ -98,11 +73,10 @@ class Execution:
 def execute(walk: Walk, kind: VendorKind, faults: Mapping[Boundary, Injection], **options: Any) -> Execution:
     """Run one world to its end."""
     world = walk.world(kind, Scripted(faults), **options)
-    quiet = world.run_until_quiet(max_virtual=8 * BOUND_S)
+    quiet = world.run_until_quiet(max_virtual=8 * BOUND_S + AUDIT_S)
     took_s = (world.clock.now() - world.last_fault_at).total_seconds()
     verdict = world.verdict()
     world.close()
-    failed = sum(count for state, count in verdict.states.items() if state.startswith("failed"))
     return Execution(
         walk=walk,
         kind=kind,
@@ -112,7 +86,7 @@ def execute(walk: Walk, kind: VendorKind, faults: Mapping[Boundary, Injection], 
         verdict=verdict,
         quiet=quiet,
         took_s=took_s,
-        letters_missing=max(0, failed - len(set(world.dead_letters.job_ids(world.lane.name)))),
+        asked=bool(getattr(world.vendor, "asked", True)),
     )
 
 
@@ -140,27 +114,66 @@ def distinct_faults(boundary: Boundary, before: Boundary | None) -> Iterator[Inj
         yield one
 
 
-def singles(walk: Walk, kind: VendorKind, **options: Any) -> Iterator[Execution]:
+def for_kinds(
+    walk: Walk, kinds: Sequence[VendorKind], faults: Mapping[Boundary, Injection], **options: Any
+) -> list[Execution]:
+    """One execution for each kind of vendor.
+
+    A run in which nobody asked what the vendor can do is the same with every kind: it is run once and judged
+    for each. `pairs` relies on the list's order and on such executions sharing one trace.
+    """
+    first = execute(walk, kinds[0], faults, **options)
+    if not first.asked:
+        return [first, *(replace(first, kind=kind) for kind in kinds[1:])]
+    return [first, *(execute(walk, kind, faults, **options) for kind in kinds[1:])]
+
+
+def singles(walk: Walk, kinds: Sequence[VendorKind] = KINDS, **options: Any) -> Iterator[Execution]:
     """The fault-free run, then each boundary with each fault."""
-    recorded = execute(walk, kind, {}, **options)
-    yield recorded
-    for boundary in recorded.trace:
-        for injection in every_fault(boundary):
-            yield execute(walk, kind, {boundary: injection}, **options)
+    for recorded, same in _by_trace(for_kinds(walk, kinds, {}, **options)):
+        yield from recorded
+        for boundary in recorded[0].trace:
+            for injection in every_fault(boundary):
+                yield from for_kinds(walk, same, {boundary: injection}, **options)
 
 
-def pairs(walk: Walk, kind: VendorKind, **options: Any) -> Iterator[Execution]:
-    """Ordered pairs on the send path: the second fault falls where the first one's run went."""
-    recorded = execute(walk, kind, {}, **options)
-    for first, injection in _places(recorded.trace):
-        alone = execute(walk, kind, {first: injection}, **options)
-        yield alone
-        after = alone.trace.index(first) + 1
-        for second, next_injection in _places(alone.trace, after):
-            yield execute(walk, kind, {first: injection, second: next_injection}, **options)
-            if injection.fault is Fault.FREEZE and next_injection.fault is Fault.FREEZE:
-                stall = Injection(Fault.FREEZE, STALL_S)
-                yield execute(walk, kind, {first: injection, second: stall}, **options)
+def pairs(
+    walk: Walk, kinds: Sequence[VendorKind] = KINDS, *, part: int = 0, parts: int = 1, **options: Any
+) -> Iterator[Execution]:
+    """Ordered pairs on the send path: the second fault falls where the first one's run went.
+
+    `part` of `parts` divides the first faults, so that several processes can share the work.
+    """
+    for recorded, same in _by_trace(for_kinds(walk, kinds, {}, **options)):
+        for first, injection in list(_places(recorded[0].trace))[part::parts]:
+            alone = for_kinds(walk, same, {first: injection}, **options)
+            yield from alone
+            for group, group_kinds in _by_trace(alone):
+                yield from _second(walk, group_kinds, group[0].trace, first, injection, **options)
+
+
+def _second(
+    walk: Walk,
+    kinds: Sequence[VendorKind],
+    trace: list[Boundary],
+    first: Boundary,
+    injection: Injection,
+    **options: Any,
+) -> Iterator[Execution]:
+    for second, next_injection in _places(trace, trace.index(first) + 1):
+        yield from for_kinds(walk, kinds, {first: injection, second: next_injection}, **options)
+        if injection.fault is Fault.FREEZE and next_injection.fault is Fault.FREEZE:
+            stall = Injection(Fault.FREEZE, STALL_S)
+            yield from for_kinds(walk, kinds, {first: injection, second: stall}, **options)
+
+
+def _by_trace(executions: list[Execution]) -> Iterator[tuple[list[Execution], list[VendorKind]]]:
+    """Executions grouped by the run they came from."""
+    groups: dict[int, list[Execution]] = {}
+    for execution in executions:
+        groups.setdefault(id(execution.trace), []).append(execution)
+    for group in groups.values():
+        yield group, [execution.kind for execution in group]
 
 
 def _places(trace: list[Boundary], start: int = 0) -> Iterator[Place]:
@@ -177,6 +190,7 @@ class Tally:
     """What an exploration saw, and everything that was not as it must be."""
 
     executions: int = 0
+    runs: int = 0
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     by_fault: Counter[tuple[str, str]] = field(default_factory=Counter)
     duplicates: int = 0
@@ -187,6 +201,7 @@ class Tally:
     def take(self, execution: Execution, problems: Iterable[str]) -> None:
         """Count one execution."""
         self.executions += 1
+        self.runs += execution.asked or execution.kind is KINDS[0]
         self.ends[execution.kind, execution.end] += 1
         for fault in {fault for _, fault in execution.fired} or {"none"}:
             self.by_fault[str(fault), execution.end] += 1
@@ -199,6 +214,7 @@ class Tally:
         """For the report."""
         return {
             "executions": self.executions,
+            "runs": self.runs,
             "duplicates": self.duplicates,
             "lost": self.lost,
             "slowest_s": self.slowest_s,
@@ -225,19 +241,19 @@ def must_hold(execution: Execution) -> Iterator[str]:
         yield "sent twice"
     if verdict.lost or not execution.quiet:
         yield "lost"
-    if execution.took_s > BOUND_S:
+    if execution.took_s > BOUND_S + (AUDIT_S if execution.walk.message_lost else 0):
         yield f"took {execution.took_s:g} s after the last fault"
-    if execution.letters_missing:
+    if verdict.without_letter:
         yield "failed without a dead letter"
-    if execution.walk.ends == "completed":
+    if execution.walk.completes:
         if kind is VendorKind.DEDUPES and execution.end != "completed":
             yield "not completed although the vendor deduplicates"
         if kind is VendorKind.EXACT and verdict.all_accepted and execution.end != "completed":
             yield "not completed although the look-up is exact and the send was accepted"
         if execution.end not in ("completed", "failed:outcome_unknown"):
             yield "ended as nothing allows"
-    if verdict.unknown and (
-        kind is VendorKind.DEDUPES
-        or not any((where.port, where.method) in WINDOW for where, _ in execution.fired)
-    ):
+    between = execution.walk.vendor_loses_answers or any(
+        (where.port, where.method) in WINDOW for where, _ in execution.fired
+    )
+    if verdict.unknown and (kind is VendorKind.DEDUPES or not between):
         yield "unknown although no fault fell between intent and record"

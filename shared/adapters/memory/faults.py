@@ -102,9 +102,10 @@ class Scripted:
 
     @property
     def threaded(self) -> frozenset[str]:
-        """Those whom the script holds, if there is more than one."""
+        """Those whom the script holds, if there is more than one, or if one was called by another's duplicate."""
         held = frozenset(where.worker for where, one in self.faults.items() if one.fault is Fault.FREEZE)
-        return held if len(held) > 1 else frozenset()
+        nested = any(one.fault is Fault.DUPLICATE_DELIVERY for one in self.faults.values())
+        return held if nested or len(held) > 1 else frozenset()
 
     def __str__(self) -> str:
         return ", ".join(f"{one.fault} at {where}" for where, one in self.faults.items()) or "no fault"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Token = Callable[[bool], str]
 """Gives the vendor's token; True asks for a fresh one after a 401."""
+NO_TOKEN_S = 60.0
 MAX_CONNECTIONS = 32
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 _ID = re.compile(r"[A-Za-z0-9._:@+=/-]{1,128}")
@@ -73,6 +74,13 @@ class HttpVendor:
         """Vendors without a look-up say so."""
         return NoAnswer("no_lookup")
 
+    def close(self) -> None:
+        """Let go of its connections; the next request opens new ones."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
     def _post(
         self,
         path: str,
@@ -93,8 +101,8 @@ class HttpVendor:
                 timeout=self._timeout(timeout_s),
             )
         except Unavailable as exc:
-            # No token, so nothing was sent.
-            return Refused(exc.code)
+            # No token, so nothing was sent. The lane's secret must be mended; until then its jobs wait.
+            return Refused(exc.reason, retry_after_s=NO_TOKEN_S)
         except (TypeError, ValueError):
             # A body or a token that HTTP cannot carry: nothing was sent, and the error may hold either.
             return Refused("request_unsendable", permanent=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,16 @@ from shared.adapters.aws.clock import SystemClock
 
 def test_a_client_gives_up_soon_and_has_a_connection_a_thread() -> None:
     """Short time-outs, three tries, no parameter validation (its errors print what it was given)."""
-    config = client("dynamodb", connections=25).meta.config
+    config: Any = client("dynamodb", connections=25).meta.config
+    given: Any = settings("dynamodb")
     assert (config.connect_timeout, config.read_timeout) == (1, 3)
     assert config.retries == {"mode": "standard", "total_max_attempts": 3}
     assert config.max_pool_connections == 25
-    assert settings("dynamodb").parameter_validation is False
+    assert given.parameter_validation is False
     assert type(client("dynamodb", connections=25)._serializer).__name__ == "JSONSerializer"  # type: ignore[attr-defined]
     assert config.tcp_keepalive is True
-    assert settings("s3").read_timeout > settings("dynamodb").read_timeout
+    slower: Any = settings("s3")
+    assert slower.read_timeout > given.read_timeout
 
 
 def test_a_client_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:

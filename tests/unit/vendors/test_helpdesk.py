@@ -124,15 +124,18 @@ def test_a_401_asks_for_a_fresh_token_once(desk: HelpDesk, simulator: VendorSimu
 
 
 def test_without_a_token_nothing_is_sent(simulator: VendorSimulator) -> None:
-    """A secret that cannot be read is a refusal of our own, and the job may try again."""
+    """A secret that cannot be read is a refusal of our own: the jobs wait until it is mended."""
 
     def no_token(fresh: bool) -> str:
         raise Unavailable("secret", "AccessDenied")
 
     spec = VendorSpec(name="helpdesk", kind="helpdesk", base_url=simulator.helpdesk_url)
-    desk = HelpDesk(spec, token=no_token)
-    assert desk.perform(HELLO, key="k-1", timeout_s=3) == Refused("unavailable")
-    assert desk.look_up("k-1", timeout_s=3) == NoAnswer("unreadable")
+    with contextlib.closing(HelpDesk(spec, token=no_token)) as desk:
+        answer = desk.perform(HELLO, key="k-1", timeout_s=3)
+        assert isinstance(answer, Refused)
+        assert (answer.reason, answer.permanent, answer.auth) == ("AccessDenied", False, False)
+        assert (answer.retry_after_s or 0) > 0
+        assert desk.look_up("k-1", timeout_s=3) == NoAnswer("unreadable")
     assert simulator.record.requests() == ()
 
 

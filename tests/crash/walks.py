@@ -1,0 +1,138 @@
+"""The ways through the system that are recorded and then disturbed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from shared.adapters.memory.faults import Plan
+from shared.adapters.memory.vendor import MemoryVendor, Says
+from shared.core.effects import Lookup
+from shared.core.job import Job
+from shared.core.ports import Clock, message_of
+from shared.usecases.enqueue import Enqueue
+from tests.processes import PERIODS
+from tests.vendors_and_tasks import VendorKind, a_vendor
+from tests.world import World
+
+
+class ProbedVendor(MemoryVendor):
+    """Notes whether anybody asked what it can do; until then a run is the same with every kind of vendor."""
+
+    asked = False
+    _abilities: tuple[timedelta | None, Lookup] = (None, Lookup.NONE)
+
+    @property
+    def dedupes_by_key(self) -> timedelta | None:  # type: ignore[override]
+        self.asked = True
+        return self._abilities[0]
+
+    @dedupes_by_key.setter
+    def dedupes_by_key(self, window: timedelta | None) -> None:
+        self._abilities = (window, self._abilities[1])
+
+    @property
+    def lookup(self) -> Lookup:  # type: ignore[override]
+        self.asked = True
+        return self._abilities[1]
+
+    @lookup.setter
+    def lookup(self, lookup: Lookup) -> None:
+        self._abilities = (self._abilities[0], lookup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """One way through the system."""
+
+    name: str
+    task: str = "reply"
+    says: tuple[Says, ...] = ()
+    """What the vendor answers to the first effects."""
+    calls_say: tuple[Says, ...] = ()
+    not_before_s: float | None = None
+    throttled_receives: int = 0
+    """Receives that reach no worker, as under a throttle: after ten the message is dead."""
+    message_lost: bool = False
+    """The first message never arrives: only the auditor can find the job."""
+    from_message: bool = False
+    """Begin with the message already in the queue: the send path alone."""
+    completes: bool = True
+    """Ends `completed` when nothing goes wrong."""
+
+    @property
+    def vendor_loses_answers(self) -> bool:
+        """The vendor itself leaves an outcome open."""
+        return Says.ACCEPTED_BUT_UNKNOWN in self.says or Says.UNKNOWN in self.says
+
+    def world(self, kind: VendorKind, plan: Plan, **options: Any) -> World:
+        """The world of this walk, ready to run."""
+
+        def vendor(clock: Clock) -> MemoryVendor:
+            made = a_vendor(kind, clock, of=ProbedVendor, script=self.says)
+            made.call_script.extend(self.calls_say)
+            return made
+
+        ports = options.pop("fresh_ports", dict)()
+        world = World(vendor=vendor, plan=plan, more_ports=ports, **options)
+        if self.from_message:
+            self._send(world)
+        else:
+            later = self.not_before_s
+            at = None if later is None else world.clock.now() + timedelta(seconds=later)
+            world.enqueue(self.task, not_before=at)
+        if self.message_lost:
+            world.run_until_sent()
+            for received in world.queues.receive(world.lane.name):
+                world.queues.delete(world.lane.name, received.receipt)
+            # Nothing but idle sweeps until the audit is near.
+            world.clock.advance(PERIODS["auditor"] - PERIODS["dispatcher"])
+        if self.throttled_receives:
+            world.run_until_sent()
+            for _ in range(self.throttled_receives):
+                world.queues.receive(world.lane.name)
+                world.clock.advance(world.lane.visibility_s)
+            world.queues.receive(world.lane.name)
+        world.last_fault_at = world.clock.now()
+        return world
+
+    def _send(self, world: World) -> None:
+        """Job, text and message as the real walk leaves them, without walking it again each time."""
+        job, request, data = _enqueued(self.task)
+        world.requests[job.job_id] = request
+        world.jobs.put(job)
+        if job.payload_ref is not None:
+            world.content.put(job.payload_ref, data)
+        world.queues.send([message_of(job)])
+        world.reader.commit(world.reader.read())
+
+
+@cache
+def _enqueued(task: str) -> tuple[Job, Enqueue, bytes]:
+    world = World()
+    job_id = world.enqueue(task)
+    world.run_until_sent()
+    job = world.job(job_id)
+    return job, world.requests[job_id], world.content.get(job.payload_ref or "") or b""
+
+
+ONE_EFFECT = Walk(name="one effect")
+TWO_EFFECTS = Walk(name="two effects", task="reply_and_tag")
+WHOLE_WALKS = (
+    ONE_EFFECT,
+    TWO_EFFECTS,
+    Walk(name="deferred by a 429", says=(Says.REFUSE_RATE,)),
+    Walk(name="retried after a call", task="ask_and_reply", calls_say=(Says.UNKNOWN,)),
+    Walk(name="given a time", not_before_s=90),
+    Walk(name="accepted, answer lost", says=(Says.ACCEPTED_BUT_UNKNOWN,)),
+    Walk(name="refused for good", says=(Says.REFUSE_PERMANENT,), completes=False),
+    Walk(name="dead before any claim", throttled_receives=10, completes=False),
+    Walk(name="message lost", message_lost=True),
+)
+"""Together they pass every call of enqueue, stream consumer, worker, dispatcher, triage and auditor."""
+SEND_PATHS = (
+    Walk(name="send path, one effect", from_message=True),
+    Walk(name="send path, two effects", task="reply_and_tag", from_message=True),
+)

@@ -1,0 +1,241 @@
+"""The local stack itself, on the real emulator with the real app."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from ops.local import logs, processes, stack, state
+from ops.local.clients import Clients
+from ops.local.compare import assert_deployed
+from ops.local.state import StackState
+from ops.local.template import StackTemplate, load
+from shared.contract import names
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
+
+STAGE = "local"
+
+
+@pytest.fixture(scope="module")
+def templates(local_stack: StackState) -> tuple[StackTemplate, ...]:
+    return load(state.folder(local_stack.name) / "cdk.out")
+
+
+def _until(true: Callable[[], bool], patience_s: float = 20.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def _run(clients: Clients, schedule: str) -> dict[str, Any]:
+    """Run a scheduled function now, as its schedule would."""
+    event = {"schedule": schedule, "scheduled_at": datetime.now(UTC).isoformat()}
+    reply = clients.of("lambda").invoke(
+        FunctionName=names.function(STAGE, schedule), Payload=json.dumps(event).encode()
+    )
+    answer: dict[str, Any] = json.loads(reply["Payload"].read())
+    assert "FunctionError" not in reply, answer
+    return answer
+
+
+def test_up_again_returns_at_once(local_stack: StackState) -> None:
+    """A running stack with an unchanged app is not deployed a second time."""
+    log = state.folder(local_stack.name) / "deploy.log"
+    before = log.stat().st_mtime_ns
+    assert stack.up(name=local_stack.name, app_dir=state.ROOT) == local_stack
+    assert log.stat().st_mtime_ns == before
+
+
+def test_the_environment_leads_boto3_to_the_stack(local_stack: StackState) -> None:
+    """A plain client, made from the environment alone, sees the tables of the stage."""
+    found = boto3.client("dynamodb").list_tables()["TableNames"]
+    assert {names.table(STAGE, name) for name in names.TABLES} <= set(found)
+
+
+def test_nothing_listens_beyond_loopback(local_stack: StackState, local_clients: Clients) -> None:
+    """No process of the stack, functions included, can be reached from another machine."""
+    _run(local_clients, "sweeper")  # so that a function's process is among them
+    if not Path("/proc/net/tcp").exists():
+        pytest.skip("reads the kernel's socket table")
+    listening = dict(_listeners())
+    ours = [
+        listening[inode]
+        for pid in (*processes.group(local_stack.emulator_pid), *processes.group(local_stack.vendor_pid))
+        for inode in _sockets(pid)
+        if inode in listening
+    ]
+    assert len(ours) >= 2
+    assert {address.rpartition(":")[0] for address in ours} == {"0100007F"}  # 127.0.0.1, as the kernel writes it
+
+
+def _listeners() -> Iterator[tuple[str, str]]:
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":
+                yield fields[9], fields[1]
+
+
+def _sockets(pid: int) -> Iterator[str]:
+    for handle in Path("/proc", str(pid), "fd").iterdir():
+        try:
+            target = os.readlink(handle)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            yield target.removeprefix("socket:[").removesuffix("]")
+
+
+def test_deployed_equals_template(templates: tuple[StackTemplate, ...], local_clients: Clients) -> None:
+    """Every property the templates set is as they set it, after what the emulator left out was said again."""
+    assert [str(one) for one in assert_deployed(templates, local_clients)] == []
+
+
+def test_the_emulator_still_leaves_things_out(local_stack: StackState) -> None:
+    """The repair is needed: recovery and expiry of the jobs table were among what was said again."""
+    said = (state.folder(local_stack.name) / "repairs.log").read_text()
+    assert "PointInTimeRecoverySpecification" in said
+    assert "TimeToLiveSpecification" in said
+
+
+def _visibility(clients: Clients) -> Callable[[], None]:
+    sqs = clients.of("sqs")
+    url = sqs.get_queue_url(QueueName=names.queue(STAGE, "support"))["QueueUrl"]
+    before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"]
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "7"})
+    return lambda: sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
+
+
+def _concurrency(clients: Clients) -> Callable[[], None]:
+    client = clients.of("lambda")
+    worker = names.function(STAGE, names.worker("support"))
+    (mapping,) = client.list_event_source_mappings(FunctionName=f"{worker}:{names.LIVE}")["EventSourceMappings"]
+    client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": 999})
+    return lambda: client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig=mapping["ScalingConfig"])
+
+
+def _expiry(clients: Clients) -> Callable[[], None]:
+    dynamodb = clients.of("dynamodb")
+    table = names.table(STAGE, "jobs")
+    before = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["AttributeName"]
+
+    def set_to(enabled: bool) -> None:
+        specification = {"Enabled": enabled, "AttributeName": before}
+        dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
+
+    set_to(False)
+    return lambda: set_to(True)
+
+
+def _timeout(clients: Clients) -> Callable[[], None]:
+    client = clients.of("lambda")
+    name = names.function(STAGE, "triage")
+    before = client.get_function_configuration(FunctionName=name)["Timeout"]
+    client.update_function_configuration(FunctionName=name, Timeout=before + 1)
+    return lambda: client.update_function_configuration(FunctionName=name, Timeout=before)
+
+
+@pytest.mark.parametrize(
+    ("plant", "where", "what"),
+    [
+        (_visibility, "AWS::SQS::Queue", "VisibilityTimeout"),
+        (_concurrency, "AWS::Lambda::EventSourceMapping", "ScalingConfig.MaximumConcurrency"),
+        (_expiry, "AWS::DynamoDB::GlobalTable", "TimeToLiveSpecification.Enabled"),
+        (_timeout, "AWS::Lambda::Function", "Timeout"),
+    ],
+)
+def test_a_planted_difference_is_found(
+    templates: tuple[StackTemplate, ...],
+    local_clients: Clients,
+    plant: Callable[[Clients], Callable[[], None]],
+    where: str,
+    what: str,
+) -> None:
+    """A property changed behind the template's back is found, and nothing else is."""
+    undo = plant(local_clients)
+    try:
+        found = assert_deployed(templates, local_clients)
+    finally:
+        undo()
+    assert {(one.resource.type, one.property.removesuffix(".AttributeName")) for one in found} - {
+        (where, "TimeToLiveSpecification")
+    } == {(where, what)}
+    assert assert_deployed(templates, local_clients) == []
+
+
+def test_calls_are_recorded_by_function(local_stack: StackState, local_clients: Clients) -> None:
+    """What a function asks of AWS is known by its name, action and resource."""
+    _run(local_clients, "sweeper")
+    function = names.function(STAGE, "sweeper")
+    _until(lambda: function in stack.calls(local_stack.name))
+    where = f"{local_stack.region}:{local_stack.account}"
+    index = f"arn:aws:dynamodb:{where}:table/{names.table(STAGE, 'jobs')}/index/{names.WAITING_INDEX}"
+    _until(lambda: ("dynamodb:Query", index) in stack.calls(local_stack.name)[function])
+    known = {names.function(STAGE, name) for name in (*names.ENGINE_FUNCTIONS, names.worker("support"))}
+    assert set(stack.calls(local_stack.name)) <= known
+    assert not [pair for pairs in stack.calls(local_stack.name).values() for pair in pairs if "unreadable" in pair[0]]
+
+
+def test_a_functions_log_can_be_read(local_stack: StackState, local_clients: Clients) -> None:
+    """Every function has a log, what it wrote is in it, and older lines can be left out."""
+    began = datetime.now(UTC) - timedelta(seconds=1)
+    _run(local_clients, "sweeper")
+    function = names.function(STAGE, "sweeper")
+    assert function in logs.functions(local_stack)
+    lines = list(stack.logs(local_stack.name, function, since=began))
+    assert any(line.text.startswith("START") for line in lines)
+    assert any(line.text.startswith("{") for line in lines)
+    assert all(line.at >= began for line in lines)
+    assert list(stack.logs(local_stack.name, function, since=datetime.now(UTC) + timedelta(hours=1))) == []
+
+
+def test_the_worker_speaks_to_the_simulated_vendor(local_stack: StackState, local_clients: Clients) -> None:
+    """The vendors' addresses in the worker's environment are the simulator's, and it answers there."""
+    worker = names.function(STAGE, names.worker("support"))
+    told = local_clients.of("lambda").get_function_configuration(FunctionName=worker)["Environment"]["Variables"]
+    addresses = [vendor["base_url"] for vendor in json.loads(told["PENSTOCK_VENDORS"]).values()]
+    assert addresses
+    assert all(address.startswith(local_stack.vendor_url) for address in addresses)
+    with urllib.request.urlopen(f"{local_stack.vendor_url}/_sim/summary?vendor=helpdesk", timeout=5) as reply:
+        assert reply.status == 200
+
+
+def test_a_second_copy_runs_beside_and_leaves_nothing(local_stack: StackState) -> None:
+    """Two stacks know nothing of each other; stopping one ends its functions too and leaves the other."""
+    name = f"{local_stack.name}-second"[:48]
+    try:
+        second = stack.up(name=name, app_dir=state.ROOT)
+        assert second.endpoint != local_stack.endpoint
+        clients = Clients(endpoint=second.endpoint, access_key=second.access_key)
+        _run(clients, "sweeper")
+        assert len(processes.group(second.emulator_pid)) >= 2
+        table = names.table(STAGE, "jobs")
+        clients.of("dynamodb").put_item(TableName=table, Item=_row_for(clients, table))
+        assert (
+            boto3.client("dynamodb").scan(TableName=table, Select="COUNT", FilterExpression="attribute_exists(beside)")[
+                "Count"
+            ]
+            == 0
+        )
+    finally:
+        assert stack.down(name=name)
+    assert processes.group(second.emulator_pid) == []
+    assert processes.group(second.vendor_pid) == []
+    assert stack.status(name=name) is None
+    assert stack.status(name=local_stack.name) == local_stack
+
+
+def _row_for(clients: Clients, table: str) -> dict[str, dict[str, str]]:
+    keys = clients.of("dynamodb").describe_table(TableName=table)["Table"]["KeySchema"]
+    return {**{key["AttributeName"]: {"S": "x"} for key in keys}, "beside": {"S": "x"}}

@@ -1,0 +1,133 @@
+"""What the Control stack promises: the outbox loses nothing, and schedules never pile up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from infra import naming
+from infra.control import SIZES, stream_filters
+from shared.contract import names
+from tests.infra.conftest import Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+
+
+def passes(image: Mapping[str, Any] | None) -> bool:
+    """Whether Lambda hands a record with this new image to the consumer: its rules for `exists` and equality."""
+
+    def matches(pattern: Mapping[str, Any], value: object) -> bool:
+        for key, wanted in pattern.items():
+            inner = value.get(key) if isinstance(value, Mapping) else None
+            if isinstance(wanted, Mapping):
+                if not matches(wanted, inner):
+                    return False
+            elif wanted == [{"exists": False}]:
+                if inner is not None:
+                    return False
+            elif inner not in wanted:
+                return False
+        return True
+
+    record = {"dynamodb": {} if image is None else {"NewImage": image}}
+    return any(matches(json.loads(pattern), record) for pattern in stream_filters())
+
+
+@pytest.mark.parametrize(
+    ("image", "passed"),
+    [
+        pytest.param({"status": {"S": "queued"}}, True, id="new or back in the queue"),
+        pytest.param({"status": {"S": "queued"}, "wpk": {"S": "support#0#2"}}, False, id="waits in the index"),
+        pytest.param({"status": {"S": "failed"}}, True, id="failed: needs its dead letter"),
+        pytest.param({"status": {"S": "failed"}, "wpk": {"S": "x"}}, True, id="failed, whatever else"),
+        pytest.param({"status": {"S": "processing"}}, False, id="being worked on"),
+        pytest.param({"status": {"S": "completed"}}, False, id="ended"),
+        pytest.param({"pk": {"S": "RING#a#b"}, "wpk": {"S": "RING#a"}}, False, id="not a job"),
+        pytest.param(None, False, id="removed"),
+    ],
+)
+def test_the_consumer_is_started_only_for_what_concerns_it(image: dict[str, Any] | None, passed: bool) -> None:
+    """New and returning jobs that stand in no index, and failed jobs; a removal never."""
+    assert passes(image) is passed
+
+
+@pytest.mark.fault("B12")
+def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stage: Synthesized) -> None:
+    """From the oldest record, bisected, with finite retries inside half a day, and a queue for what is given up."""
+    (mapping,) = [
+        mapping
+        for mapping in every_stage.assembly.resources("AWS::Lambda::EventSourceMapping")
+        if "StartingPosition" in mapping.properties
+    ]
+    told = mapping.properties
+    assert told["StartingPosition"] == "TRIM_HORIZON"
+    assert told["BisectBatchOnFunctionError"] is True
+    assert 0 < told["MaximumRetryAttempts"] <= 10_000
+    assert told["MaximumRecordAgeInSeconds"] == 12 * 3600
+    assert [one["Pattern"] for one in told["FilterCriteria"]["Filters"]] == stream_filters()
+    failures = every_stage.assembly.queue_of("Control", told["DestinationConfig"]["OnFailure"]["Destination"])
+    assert failures is not None
+    assert failures.properties["QueueName"] == naming.failure_queue(every_stage.spec.name, "stream")
+    # The emulator loses partial answers of a stream; the consumer isolates bad records itself.
+    assert "FunctionResponseTypes" not in told
+
+
+@pytest.mark.req("F8")
+@pytest.mark.fault("D2")
+def test_a_missed_run_is_not_made_up_for_by_the_platform(every_stage: Synthesized) -> None:
+    """Scheduler and Lambda both drop a run that is older than its period, retry nothing, and leave it to be seen."""
+    for name in names.SCHEDULED:
+        period = getattr(every_stage.spec.schedules, name)
+        schedule = every_stage.the("AWS::Scheduler::Schedule", Name=names.schedule(every_stage.spec.name, name))
+        minutes = period // 60
+        assert schedule.properties["ScheduleExpression"] == f"rate({minutes} minute{'s' if minutes > 1 else ''})"
+        assert schedule.properties["FlexibleTimeWindow"] == {"Mode": "OFF"}
+        target = schedule.properties["Target"]
+        assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": period, "MaximumRetryAttempts": 0}
+        assert every_stage.assembly.queue_of("Control", target["DeadLetterConfig"]["Arn"]) is not None
+        function = every_stage.function(name)
+        (config,) = [
+            config.properties
+            for config in every_stage.assembly.resources("AWS::Lambda::EventInvokeConfig")
+            if every_stage.assembly.function_of("Control", config.properties["FunctionName"]) == function
+        ]
+        assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, period)
+        assert every_stage.assembly.queue_of("Control", config["DestinationConfig"]["OnFailure"]["Destination"])
+
+
+@pytest.mark.fault("D3")
+def test_a_run_ends_before_the_next_one_starts(every_stage: Synthesized) -> None:
+    """A scheduled function's timeout is shorter than its period."""
+    for name in names.SCHEDULED:
+        assert every_stage.function(name).properties["Timeout"] < getattr(every_stage.spec.schedules, name)
+        assert every_stage.function(name).properties["Timeout"] == SIZES[name].timeout_s
+
+
+@pytest.mark.req("F13")
+def test_a_schedule_may_start_its_function_and_nothing_else(every_stage: Synthesized) -> None:
+    """One role a schedule, one action, one function; only this account's schedule group may use the role."""
+    for name in names.SCHEDULED:
+        schedule = every_stage.the("AWS::Scheduler::Schedule", Name=names.schedule(every_stage.spec.name, name))
+        role = every_stage.assembly.referred("Control", schedule.properties["Target"]["RoleArn"])
+        assert role is not None
+        (trust,) = role.properties["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
+        assert trust["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert "aws:SourceArn" in trust["Condition"]["ArnEquals"]
+        statements = [
+            statement
+            for policy in every_stage.assembly.resources("AWS::IAM::Policy")
+            if {"Ref": role.id} in policy.properties["Roles"] and policy.stack == role.stack
+            for statement in policy.properties["PolicyDocument"]["Statement"]
+        ]
+        function = every_stage.function(name)
+        assert statements == [
+            {
+                "Action": "lambda:InvokeFunction",
+                "Effect": "Allow",
+                "Resource": {"Fn::GetAtt": [function.id, "Arn"]},
+            }
+        ]

@@ -1,0 +1,117 @@
+"""`make diff` tells what a deploy changes and refuses what would lose a store."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import release
+from infra.diff import changes
+from shared.core.stage import STAGES
+from tests.infra.conftest import Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+
+Templates = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def released(prod: Synthesized) -> Templates:
+    """prod as it would be recorded."""
+    return {stack: release.normalized(template) for stack, template in prod.assembly.templates.items()}
+
+
+def _id(templates: Templates, stack: str, kind: str) -> str:
+    return next(key for key, body in templates[stack]["Resources"].items() if body["Type"] == kind)
+
+
+def _rename_table(templates: Templates) -> None:
+    resources = templates["State"]["Resources"]
+    resources["Renamed"] = resources.pop(_id(templates, "State", "AWS::DynamoDB::GlobalTable"))
+
+
+def _change(stack: str, kind: str, **values: Any) -> Callable[[Templates], None]:
+    def change(templates: Templates) -> None:
+        templates[stack]["Resources"][_id(templates, stack, kind)]["Properties"].update(values)
+
+    return change
+
+
+def _unguard(templates: Templates) -> None:
+    templates["State"]["Resources"][_id(templates, "State", "AWS::S3::Bucket")]["DeletionPolicy"] = "Delete"
+
+
+@pytest.mark.fault("K2")
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(_rename_table, id="a renamed construct"),
+        pytest.param(lambda t: t.pop("State"), id="a stack that is gone"),
+        pytest.param(_change("State", "AWS::DynamoDB::GlobalTable", KeySchema=[]), id="another key"),
+        pytest.param(_change("State", "AWS::DynamoDB::GlobalTable", TableName="x"), id="another name"),
+        pytest.param(_change("State", "AWS::S3::Bucket", BucketName="x"), id="another bucket"),
+        pytest.param(_change("Lane-support", "AWS::SecretsManager::Secret", Name="x"), id="another secret"),
+        pytest.param(_change("Lane-support", "AWS::SQS::Queue", QueueName="x"), id="another queue"),
+        pytest.param(_unguard, id="a store that is no longer retained"),
+    ],
+)
+def test_a_lost_store_is_marked(released: Templates, mistake: Callable[[Templates], Any]) -> None:
+    """A store that would be removed, replaced or left unguarded makes the command fail."""
+    after = copy.deepcopy(released)
+    mistake(after)
+    assert any(change.loses for change in changes("prod", released, after))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_change("Lane-support", "AWS::Lambda::Function", MemorySize=1024), id="a bigger function"),
+        pytest.param(_change("Lane-support", "AWS::SQS::Queue", VisibilityTimeout=900), id="a longer visibility"),
+        pytest.param(lambda t: t.pop("Watch"), id="no more alarms"),
+    ],
+)
+def test_other_changes_are_only_told(released: Templates, change: Callable[[Templates], Any]) -> None:
+    """What can be undone is listed and does not fail."""
+    after = copy.deepcopy(released)
+    change(after)
+    found = list(changes("prod", released, after))
+    assert found
+    assert not [one for one in found if one.loses]
+
+
+def test_a_new_build_of_the_same_is_no_change(prod: Synthesized, released: Templates) -> None:
+    """Asset hashes, version ids and the version tag are left out of what is recorded."""
+    again = copy.deepcopy(dict(prod.assembly.templates))
+    for template in again.values():
+        for key, body in list(template["Resources"].items()):
+            if body["Type"] == "AWS::Lambda::Function":
+                body["Properties"]["Code"]["S3Key"] = "another.zip"
+            if body["Type"] == "AWS::Lambda::Version":
+                template["Resources"][key[:-32] + "f" * 32] = template["Resources"].pop(key)
+            for tag in body.get("Properties", {}).get("Tags", []):
+                if isinstance(tag, dict) and tag["Key"] == "penstock:version":
+                    tag["Value"] = "10.0.0"
+    after = {stack: release.normalized(template) for stack, template in again.items()}
+    # References to the version id are normalized, too; only an alias that kept the old id would differ.
+    assert not [one for one in changes("prod", released, after) if "FunctionVersion" not in one.what]
+
+
+def test_what_is_recorded_is_read_back(tmp_path: Path, released: Templates) -> None:
+    """Writing and reading a release changes nothing, and a stack that is gone leaves no file."""
+    release.write("prod", {**released, "Old": {}}, tmp_path)
+    release.write("prod", released, tmp_path)
+    assert release.read("prod", tmp_path) == released
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_this_version_loses_nothing_of_the_last_release(stages: object, name: str) -> None:
+    """Deployed over the last release, every store stays what it is."""
+    stage: Synthesized = stages(name)  # type: ignore[operator]
+    after = {stack: release.normalized(template) for stack, template in stage.assembly.templates.items()}
+    before = release.read(name)
+    assert before, "no release is recorded: run python -m infra.diff --accept"
+    assert not [str(change) for change in changes(name, before, after) if change.loses]

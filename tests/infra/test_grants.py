@@ -1,0 +1,106 @@
+"""Roles hold what the table of grants says, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from infra.grants import GRANTS, WORKER, Resource, granted
+from infra.rules.assembly import listed
+from infra.rules.assembly import Resource as TemplateResource
+from shared.contract import names
+from tests.infra.conftest import Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+SENDS = "sqs:SendMessage"
+
+
+def _role(stage: Synthesized, function: str) -> TemplateResource:
+    found = stage.function(function)
+    role = stage.assembly.referred(found.stack, found.properties["Role"])
+    assert role is not None
+    return role
+
+
+def _statements(stage: Synthesized, function: str) -> Iterator[Mapping[str, Any]]:
+    role = _role(stage, function)
+    for policy in stage.assembly.resources("AWS::IAM::Policy"):
+        if policy.stack == role.stack and {"Ref": role.id} in policy.properties["Roles"]:
+            yield from policy.properties["PolicyDocument"]["Statement"]
+
+
+def _functions(stage: Synthesized) -> dict[str, str]:
+    """Function → its entry in the table."""
+    workers = {names.worker(lane): WORKER for lane in stage.spec.lanes}
+    return {**{name: name for name in names.ENGINE_FUNCTIONS}, **workers}
+
+
+@pytest.mark.fault("J7")
+def test_a_role_holds_exactly_its_entry(every_stage: Synthesized) -> None:
+    """Action by action, the deployed roles and the table of grants are equal; own logs come on top."""
+    for function, entry in _functions(every_stage).items():
+        held = [
+            action for statement in _statements(every_stage, function) for action in listed(statement["Action"])
+        ]
+        wanted = [action for grant in GRANTS[entry] for action in grant.actions]
+        assert sorted(held) == sorted([*wanted, *LOGS]), function
+        assert {statement["Effect"] for statement in _statements(every_stage, function)} == {"Allow"}
+
+
+@pytest.mark.fault("J7")
+def test_a_worker_touches_its_own_lane_only(every_stage: Synthesized) -> None:
+    """Its queue, its secret, the shared tables and the content store: no other queue, no second secret."""
+    resources = {
+        statement.get("Sid"): str(statement["Resource"])
+        for statement in _statements(every_stage, names.worker("support"))
+    }
+    assert resources["OwnQueue"].endswith(f":{names.queue(every_stage.spec.name, 'support')}']]}}")
+    secret = every_stage.the("AWS::SecretsManager::Secret")
+    assert resources["Secret"] == str({"Ref": secret.id})
+
+
+def test_what_nobody_may_do() -> None:
+    """No function deletes a row, a worker sends no message and reads no table whole, and only workers see secrets."""
+    everything = {(function, action) for function in GRANTS for _, action in granted(function)}
+    assert not {pair for pair in everything if pair[1].endswith((":DeleteItem", ":BatchWriteItem", ":DeleteObject"))}
+    assert (WORKER, SENDS) not in everything
+    assert {function for function, action in everything if action == "dynamodb:Scan"} == {"auditor"}
+    assert {function for function, action in everything if action.startswith("secretsmanager:")} == {WORKER}
+    assert {function for function, action in everything if action == "s3:GetObject"} == {WORKER}
+    assert {function for function, action in everything if action == "kms:Decrypt"} == {WORKER}
+
+
+def test_triage_can_only_lose_what_is_written_elsewhere() -> None:
+    """Triage is the only one that deletes messages from a dead-letter queue, and it sends none."""
+    deletes = {
+        function
+        for function in GRANTS
+        if (Resource.DEAD_LETTERS, "sqs:DeleteMessage") in granted(function)
+    }
+    assert deletes == {"triage"}
+    assert not any(action == SENDS for on, action in granted("triage", to_code=True))
+
+
+def test_the_content_key_works_through_the_content_store_alone(every_stage: Synthesized) -> None:
+    """A role may use the key only where S3 uses it on the role's behalf."""
+    for function in (names.worker("support"), "triage"):
+        (statement,) = [one for one in _statements(every_stage, function) if one.get("Sid") == "ContentKey"]
+        assert "s3." in str(statement["Condition"]["StringEquals"]["kms:ViaService"])
+
+
+def test_no_role_has_a_policy_that_somebody_else_wrote(every_stage: Synthesized) -> None:
+    """No managed policies: what a role may do stands in this project."""
+    for role in every_stage.assembly.resources("AWS::IAM::Role"):
+        assert not role.properties.get("ManagedPolicyArns"), str(role)
+
+
+def test_every_grant_says_why() -> None:
+    """A reason for each line, and no action listed twice for one resource."""
+    for function, grants in GRANTS.items():
+        assert all(grant.why for grant in grants), function
+        pairs = [(grant.on, action) for grant in grants for action in grant.actions]
+        assert len(pairs) == len(set(pairs)), function

@@ -1,0 +1,139 @@
+"""What a lane's stack promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from infra.rules.queues import dead_letter_queues, policies_of, queue_sources
+from infra.stage import load_stage
+from shared.contract import names
+from shared.core.lane import LaneSpec
+from tests.infra.conftest import Synthesize, Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+
+
+def _lane(stage: Synthesized) -> LaneSpec:
+    return stage.spec.lanes["support"]
+
+
+@pytest.mark.fault("B1")
+def test_a_batch_is_not_delivered_again_while_it_is_worked_on(every_stage: Synthesized) -> None:
+    """The queue's visibility timeout is at least six function timeouts, and both come from one entry."""
+    for _, queue, function in queue_sources(every_stage.assembly):
+        assert function is not None
+        assert queue.properties["VisibilityTimeout"] >= 6 * function.properties["Timeout"]
+        lane = _lane(every_stage)
+        told = (queue.properties["VisibilityTimeout"], function.properties["Timeout"])
+        assert told == (lane.visibility_s, lane.function_timeout_s)
+
+
+@pytest.mark.fault("B2")
+def test_throttles_do_not_dead_letter_good_jobs(every_stage: Synthesized) -> None:
+    """At least ten receives before a message counts as dead."""
+    for queue, _ in dead_letter_queues(every_stage.assembly):
+        assert queue.properties["RedrivePolicy"]["maxReceiveCount"] >= 10
+
+
+@pytest.mark.fault("F1")
+def test_a_dead_letter_outlasts_its_message(every_stage: Synthesized) -> None:
+    """A dead letter is kept 14 days, and a message at most 4 of them in its source."""
+    for queue, dead in dead_letter_queues(every_stage.assembly):
+        assert dead.properties["MessageRetentionPeriod"] == 14 * 86_400
+        assert queue.properties["MessageRetentionPeriod"] <= 4 * 86_400
+
+
+@pytest.mark.fault("F4")
+def test_nobody_redrives_or_purges_past_the_review(every_stage: Synthesized) -> None:
+    """Dead letters take messages from their own queue only, and only break-glass may move or purge them."""
+    stage = every_stage.spec.name
+    for queue, dead in dead_letter_queues(every_stage.assembly):
+        allow = dead.properties["RedriveAllowPolicy"]
+        assert allow["redrivePermission"] == "byQueue"
+        assert str(queue.properties["QueueName"]) in str(allow["sourceQueueArns"])
+        (denied,) = [
+            statement
+            for statement in policies_of(every_stage.assembly, dead)
+            if "sqs:PurgeQueue" in statement["Action"]
+        ]
+        assert set(denied["Action"]) == {"sqs:StartMessageMoveTask", "sqs:PurgeQueue"}
+        assert (denied["Effect"], denied["Principal"]) == ("Deny", "*")
+        assert f"penstock-{stage}-break-glass*" in str(denied["Condition"]["ArnNotLike"]["aws:PrincipalArn"])
+
+
+def test_a_rollback_repoints_one_alias(every_stage: Synthesized) -> None:
+    """The event source reads for the alias `live`, and the version it pointed at before is kept."""
+    for mapping, _, _ in queue_sources(every_stage.assembly):
+        assert mapping.properties["FunctionName"]["Fn::Join"][1][-1] == f":{names.LIVE}"
+    alias = every_stage.the("AWS::Lambda::Alias", Name=names.LIVE)
+    version = every_stage.assembly.referred(alias.stack, alias.properties["FunctionVersion"])
+    assert version is not None
+    assert version.body["DeletionPolicy"] == "Retain"
+
+
+@pytest.mark.req("C7")
+def test_the_cap_is_the_throttle_and_the_reserve_only_the_ceiling(prod: Synthesized) -> None:
+    """The event source starts at the baseline; reserved concurrency is the ceiling, above it."""
+    lane = _lane(prod)
+    ((mapping, _, function),) = list(queue_sources(prod.assembly))
+    assert function is not None
+    assert mapping.properties["ScalingConfig"] == {"MaximumConcurrency": lane.baseline}
+    assert function.properties["ReservedConcurrentExecutions"] == lane.ceiling >= lane.baseline
+
+
+def test_a_small_account_reserves_nothing(stages: object) -> None:
+    """Where the stage says so, no concurrency is reserved: a fresh account has ten to give."""
+    dev = stages("dev")  # type: ignore[operator]
+    assert all(
+        "ReservedConcurrentExecutions" not in function.properties
+        for function in dev.assembly.resources("AWS::Lambda::Function")
+    )
+
+
+@pytest.mark.fault("B5")
+def test_one_bad_item_returns_alone(every_stage: Synthesized) -> None:
+    """The mapping asks which items failed, and takes batches as the lane says."""
+    for mapping, _, _ in queue_sources(every_stage.assembly):
+        assert mapping.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert mapping.properties["BatchSize"] == _lane(every_stage).batch_size
+
+
+def test_a_secret_is_made_empty_and_kept(prod: Synthesized) -> None:
+    """The lane's secret holds an empty object until a person fills it; a deploy never writes a token."""
+    secret = prod.the("AWS::SecretsManager::Secret", Name=names.secret("prod", "support"))
+    assert secret.properties["SecretString"] == "{}"
+    assert secret.body["DeletionPolicy"] == "Retain"
+
+
+def test_everything_says_whose_it_is(every_stage: Synthesized) -> None:
+    """Whatever can carry tags names its stage and version, and in a lane's stack the lane."""
+    for resource in every_stage.assembly.resources(
+        "AWS::SQS::Queue", "AWS::Lambda::Function", "AWS::IAM::Role", "AWS::Logs::LogGroup", "AWS::S3::Bucket"
+    ):
+        tags = {tag["Key"]: tag["Value"] for tag in resource.properties["Tags"]}
+        assert tags["penstock:stage"] == every_stage.spec.name
+        assert tags["penstock:version"] == "9.9.9"
+        if resource.stack.startswith("Lane-"):
+            assert tags["penstock:lane"] == "support"
+
+
+def test_a_new_lane_is_one_entry(synthesize: Synthesize) -> None:
+    """A second lane with an underscore in its name and no secret deploys beside the first and meets every rule."""
+    from infra.rules.registry import check
+
+    spec = load_stage("prod")
+    second = LaneSpec(name="my_lane", tasks=("do_it",), vendors=("openai",))
+    both = synthesize(replace(spec, lanes={**spec.lanes, "my_lane": second}), thorough=False)
+    assert both.queue(names.queue("prod", "my_lane")).stack == "Lane-my-lane"
+    assert "PENSTOCK_SECRET_ARN" not in both.function("my_lane-worker").properties["Environment"]["Variables"]
+    assert not check(both.assembly)
+
+
+def test_a_lane_may_not_be_called_like_the_engine(synthesize: Synthesize) -> None:
+    """Its package would be the engine's; the sentence says so."""
+    spec = load_stage("prod")
+    lane = LaneSpec(name="sweeper", tasks=("do_it",))
+    with pytest.raises(ValueError, match=r"lanes\.sweeper: the engine has a function of that name"):
+        synthesize(replace(spec, lanes={"sweeper": lane}), thorough=False)

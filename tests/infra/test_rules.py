@@ -1,0 +1,260 @@
+"""Each synth rule is met by every stage, and catches the mistake it is there for."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from infra.rules.assembly import Assembly
+from infra.rules.registry import RULES, check
+from tests.infra.conftest import Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+
+Templates = dict[str, Any]
+
+
+def resource(templates: Templates, kind: str, *, named: str = "") -> dict[str, Any]:
+    """The first resource of a type whose properties or id contain `named`."""
+    for template in templates.values():
+        for resource_id, body in template["Resources"].items():
+            if body["Type"] == kind and (named in resource_id or named in str(body.get("Properties", {}))):
+                found: dict[str, Any] = body
+                return found
+    raise AssertionError(f"no {kind} with {named}")
+
+
+def properties(templates: Templates, kind: str, *, named: str = "") -> dict[str, Any]:
+    """Its properties, to be changed."""
+    found: dict[str, Any] = resource(templates, kind, named=named)["Properties"]
+    return found
+
+
+QUEUE, MAPPING, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function"
+TABLE, SCHEDULE, ALARM = "AWS::DynamoDB::GlobalTable", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"
+INVOKE, POLICY = "AWS::Lambda::EventInvokeConfig", "AWS::IAM::Policy"
+LANE_QUEUE, DEAD_LETTERS = "maxReceiveCount", "penstock-prod-support-dlq"
+STREAM, WORKER = "StartingPosition", "penstock-prod-support-worker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """A mistake that a rule must see."""
+
+    rule: str
+    what: str
+    mistake: Callable[[Templates], object]
+    part_of_sentence: str
+
+
+def _set(kind: str, named: str, **values: Any) -> Callable[[Templates], object]:
+    return lambda templates: properties(templates, kind, named=named).update(values)
+
+
+def _drop(kind: str, named: str, *path: str) -> Callable[[Templates], object]:
+    def drop(templates: Templates) -> None:
+        inner = properties(templates, kind, named=named)
+        for step in path[:-1]:
+            inner = inner[step]
+        del inner[path[-1]]
+
+    return drop
+
+
+def _statement(templates: Templates, **changes: Any) -> None:
+    """Change the worker's statement about jobs."""
+    for statement in properties(templates, POLICY, named="OwnQueue")["PolicyDocument"]["Statement"]:
+        if statement.get("Sid") == "Jobs":
+            statement.update(changes)
+
+
+def _variable(templates: Templates, name: str, value: str) -> None:
+    properties(templates, FUNCTION, named=WORKER)["Environment"]["Variables"][name] = value
+
+
+def _readers(templates: Templates) -> None:
+    first = resource(templates, MAPPING, named=STREAM)
+    templates["Control"]["Resources"].update({f"Reader{number}": copy.deepcopy(first) for number in range(2)})
+
+
+def _remove(kind: str, named: str) -> Callable[[Templates], object]:
+    def remove(templates: Templates) -> None:
+        victim = resource(templates, kind, named=named)
+        for template in templates.values():
+            template["Resources"] = {key: one for key, one in template["Resources"].items() if one is not victim}
+
+    return remove
+
+
+def _add(stack: str, kind: str, **values: Any) -> Callable[[Templates], object]:
+    def add(templates: Templates) -> None:
+        templates[stack]["Resources"]["Planted"] = {"Type": kind, "Properties": values}
+
+    return add
+
+
+def _policy_without(kind: str, named: str, sid: str) -> Callable[[Templates], object]:
+    def change(templates: Templates) -> None:
+        document = properties(templates, kind, named=named)["PolicyDocument"]
+        document["Statement"] = [one for one in document["Statement"] if sid not in str(one)]
+
+    return change
+
+
+def _replica(**values: Any) -> Callable[[Templates], object]:
+    return lambda templates: properties(templates, TABLE, named="penstock-prod-effects")["Replicas"][0].update(values)
+
+
+PLANTS = (
+    Plant(rule="N1", what="a dead letter kept 4 days", part_of_sentence="14 days",
+          mistake=_set(QUEUE, DEAD_LETTERS, MessageRetentionPeriod=345_600)),
+    Plant(rule="N1", what="a failure queue kept by default", part_of_sentence="14 days",
+          mistake=_drop(QUEUE, "penstock-prod-stream-failed", "MessageRetentionPeriod")),
+    Plant(rule="N1", what="a source that keeps as long", part_of_sentence="less long",
+          mistake=_set(QUEUE, LANE_QUEUE, MessageRetentionPeriod=1_209_600)),
+    Plant(rule="N2", what="nine receives", part_of_sentence="at least 10",
+          mistake=lambda t: properties(t, QUEUE, named=LANE_QUEUE)["RedrivePolicy"].update(maxReceiveCount=9)),
+    Plant(rule="N2", what="no dead-letter queue", part_of_sentence="needs a dead-letter queue",
+          mistake=_drop(QUEUE, LANE_QUEUE, "RedrivePolicy")),
+    Plant(rule="N3", what="31 s of visibility", part_of_sentence="at least 360 s",
+          mistake=_set(QUEUE, LANE_QUEUE, VisibilityTimeout=31)),
+    Plant(rule="N3", what="a batching window on top", part_of_sentence="6 × 60 + 50",
+          mistake=_set(MAPPING, "ScalingConfig", MaximumBatchingWindowInSeconds=50)),
+    Plant(rule="N4", what="the whole batch fails", part_of_sentence="ReportBatchItemFailures",
+          mistake=_drop(MAPPING, "ScalingConfig", "FunctionResponseTypes")),
+    Plant(rule="N5", what="a cap above the reserve", part_of_sentence="only 10 are reserved",
+          mistake=_set(MAPPING, "ScalingConfig", ScalingConfig={"MaximumConcurrency": 11})),
+    Plant(rule="N5", what="no cap", part_of_sentence="needs ScalingConfig",
+          mistake=_drop(MAPPING, "ScalingConfig", "ScalingConfig")),
+    Plant(rule="N5", what="no reserve where the stage reserves", part_of_sentence="this worker has none",
+          mistake=_drop(FUNCTION, WORKER, "ReservedConcurrentExecutions")),
+    Plant(rule="N6", what="no point-in-time recovery", part_of_sentence="point-in-time recovery",
+          mistake=_replica(PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False})),
+    Plant(rule="N6", what="no deletion protection", part_of_sentence="deletion protection",
+          mistake=_replica(DeletionProtectionEnabled=False)),
+    Plant(rule="N6", what="a table deleted with its stack", part_of_sentence="must be retained",
+          mistake=lambda t: resource(t, TABLE, named="penstock-prod-jobs").update(DeletionPolicy="Delete")),
+    Plant(rule="N6", what="the content key deleted with its stack", part_of_sentence="unreadable",
+          mistake=lambda t: resource(t, "AWS::KMS::Key", named="customers wrote").update(DeletionPolicy="Delete")),
+    Plant(rule="N6", what="the old kind of table", part_of_sentence="TableV2",
+          mistake=lambda t: t["State"]["Resources"].update(
+              Old={"Type": "AWS::DynamoDB::Table", "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})),
+    Plant(rule="N7", what="a schedule that retries", part_of_sentence="no retries",
+          mistake=lambda t: properties(t, SCHEDULE)["Target"]["RetryPolicy"].update(MaximumRetryAttempts=3)),
+    Plant(rule="N7", what="a run that may be a day late", part_of_sentence="at most its period",
+          mistake=lambda t: properties(t, SCHEDULE)["Target"]["RetryPolicy"].update(MaximumEventAgeInSeconds=86_400)),
+    Plant(rule="N7", what="a schedule without a dead-letter queue", part_of_sentence="needs a dead-letter queue",
+          mistake=lambda t: properties(t, SCHEDULE, named="sweeper")["Target"].pop("DeadLetterConfig")),
+    Plant(rule="N7", what="a flexible window", part_of_sentence="must be OFF",
+          mistake=_set(SCHEDULE, "", FlexibleTimeWindow={"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 5})),
+    Plant(rule="N7", what="asynchronous retries", part_of_sentence="no asynchronous retries",
+          mistake=_set(INVOKE, "", MaximumRetryAttempts=2)),
+    Plant(rule="N7", what="Lambda's own six hours of patience", part_of_sentence="EventInvokeConfig",
+          mistake=_remove(INVOKE, "")),
+    Plant(rule="N8", what="a variable that logs every event", part_of_sentence="write payloads to the log",
+          mistake=lambda t: _variable(t, "POWERTOOLS_LOGGER_LOG_EVENT", "true")),
+    Plant(rule="N8", what="a variable nobody agreed on", part_of_sentence="not in shared/contract/env.py",
+          mistake=lambda t: _variable(t, "MY_OWN", "1")),
+    Plant(rule="ENV", what="an environment of 5 KB", part_of_sentence="Lambda allows 4096",
+          mistake=lambda t: _variable(t, "PENSTOCK_LANES", "x" * 5000)),
+    Plant(rule="N9", what="an access key", part_of_sentence="an AWS access key",
+          mistake=lambda t: _variable(t, "PENSTOCK_VENDORS", "AKIA" + "ABCDEFGHIJKLMNOP")),
+    Plant(rule="N9", what="an API key in a description", part_of_sentence="an API key",
+          mistake=_set(FUNCTION, WORKER, Description="sk-" + "proj-" + "a1B2" * 8)),
+    Plant(rule="N9", what="a secret that is not an ARN", part_of_sentence="must be an ARN",
+          mistake=lambda t: _variable(t, "PENSTOCK_SECRET_ARN", "hunter2")),
+    Plant(rule="N10", what="all actions", part_of_sentence="dynamodb:* is not exact",
+          mistake=lambda t: _statement(t, Action="dynamodb:*")),
+    Plant(rule="N10", what="all tables", part_of_sentence="wider than one resource",
+          mistake=lambda t: _statement(t, Resource="*")),
+    Plant(rule="N10", what="a guard row may be deleted", part_of_sentence="nobody may dynamodb:DeleteItem",
+          mistake=lambda t: _statement(t, Action=["dynamodb:GetItem", "dynamodb:DeleteItem"])),
+    Plant(rule="N10", what="everything but", part_of_sentence="instead of what is",
+          mistake=lambda t: _statement(t, NotAction="dynamodb:Scan")),
+    Plant(rule="N10", what="a managed policy", part_of_sentence="managed policies",
+          mistake=_set("AWS::IAM::Role", "", ManagedPolicyArns=["arn:aws:iam::aws:policy/ReadOnlyAccess"])),
+    Plant(rule="N11", what="an alarm without an action", part_of_sentence="needs an action",
+          mistake=_drop(ALARM, "dead-letters", "AlarmActions")),
+    Plant(rule="N11", what="a dead-letter queue without an alarm", part_of_sentence="no alarm looks at it",
+          mistake=_remove(ALARM, "penstock-prod-support-dead-letters")),
+    Plant(rule="N11", what="an alarm that leaves one alone", part_of_sentence="runbook",
+          mistake=_set(ALARM, "dead-letters", AlarmDescription="something is wrong")),
+    Plant(rule="N12", what="logs kept for ever", part_of_sentence="RetentionInDays",
+          mistake=_drop("AWS::Logs::LogGroup", "", "RetentionInDays")),
+    Plant(rule="N12", what="a function without its log group", part_of_sentence="log group of its own",
+          mistake=_drop(FUNCTION, WORKER, "LoggingConfig")),
+    Plant(rule="N13", what="a function address", part_of_sentence="needs a verifier",
+          mistake=_add("Control", "AWS::Lambda::Url", AuthType="NONE")),
+    Plant(rule="N13", what="everybody may invoke", part_of_sentence="everybody may invoke",
+          mistake=_add("Control", "AWS::Lambda::Permission", Principal="*", Action="lambda:InvokeFunction")),
+    Plant(rule="N14", what="a redrive from the console", part_of_sentence="all but break-glass",
+          mistake=_policy_without("AWS::SQS::QueuePolicy", "LaneDeadLetters", "StartMessageMoveTask")),
+    Plant(rule="N15", what="X-Ray on", part_of_sentence="X-Ray must be off",
+          mistake=_set(FUNCTION, WORKER, TracingConfig={"Mode": "Active"})),
+    Plant(rule="N16", what="a queue that takes plain text", part_of_sentence="without TLS",
+          mistake=_policy_without("AWS::SQS::QueuePolicy", "LaneQueue", "SecureTransport")),
+    Plant(rule="N16", what="a topic without a policy", part_of_sentence="without TLS",
+          mistake=_remove("AWS::SNS::TopicPolicy", "")),
+    Plant(rule="N17", what="a stream without old images", part_of_sentence="NEW_AND_OLD_IMAGES",
+          mistake=_set(TABLE, "StreamViewType", StreamSpecification={"StreamViewType": "NEW_IMAGE"})),
+    Plant(rule="N17", what="a reader that starts late", part_of_sentence="TRIM_HORIZON",
+          mistake=_set(MAPPING, STREAM, StartingPosition="LATEST")),
+    Plant(rule="N17", what="retries without end", part_of_sentence="retries must be finite",
+          mistake=_set(MAPPING, STREAM, MaximumRetryAttempts=-1)),
+    Plant(rule="N17", what="a day of patience", part_of_sentence="record age",
+          mistake=_set(MAPPING, STREAM, MaximumRecordAgeInSeconds=86_400)),
+    Plant(rule="N17", what="no failure queue", part_of_sentence="needs a failure queue",
+          mistake=_drop(MAPPING, STREAM, "DestinationConfig")),
+    Plant(rule="N17", what="no bisecting", part_of_sentence="must bisect",
+          mistake=_set(MAPPING, STREAM, BisectBatchOnFunctionError=False)),
+    Plant(rule="N17", what="no filters", part_of_sentence="needs filters",
+          mistake=_drop(MAPPING, STREAM, "FilterCriteria")),
+    Plant(rule="N17", what="a third reader", part_of_sentence="3 readers", mistake=_readers),
+    Plant(rule="N18", what="a worker of 15 minutes", part_of_sentence="at most 120 s",
+          mistake=_set(FUNCTION, WORKER, Timeout=900)),
+    Plant(rule="N18", what="a redelivery during a live claim", part_of_sentence="claim timeout of 90 s",
+          mistake=_set(QUEUE, LANE_QUEUE, VisibilityTimeout=90)),
+    Plant(rule="N19", what="an export", part_of_sentence="is an export",
+          mistake=lambda t: t["State"].setdefault("Outputs", {}).update(X={"Value": "1", "Export": {"Name": "x"}})),
+    Plant(rule="N19", what="an import", part_of_sentence="imports a value",
+          mistake=lambda t: _variable(t, "PENSTOCK_LANE", {"Fn::ImportValue": "x"})),  # type: ignore[arg-type]
+    Plant(rule="E3", what="an outage of an hour dead-letters everything", part_of_sentence="must exceed 3600 s",
+          mistake=_set(QUEUE, LANE_QUEUE, VisibilityTimeout=360)),
+)  # fmt: skip
+
+
+def planted(assembly: Assembly, plant: Plant) -> Assembly:
+    """The assembly with the mistake in it."""
+    templates: Templates = copy.deepcopy(dict(assembly.templates))
+    plant.mistake(templates)
+    return replace(assembly, templates=templates)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.rule}: {plant.what}")
+def test_a_planted_mistake_is_caught(prod: Synthesized, plant: Plant) -> None:
+    """The rule that is there for a mistake sees it, in a sentence that says what to do."""
+    sentences = [finding.sentence for finding in check(planted(prod.assembly, plant)) if finding.rule == plant.rule]
+    assert any(plant.part_of_sentence in sentence for sentence in sentences), sentences
+
+
+@pytest.mark.fault("B1", "K2", "K4")
+def test_every_stage_meets_every_rule(every_stage: Synthesized) -> None:
+    """No stage has a finding, so synth succeeds."""
+    assert not check(every_stage.assembly)
+
+
+def test_no_rule_is_unproven(prod: Synthesized) -> None:
+    """Each registered rule has at least one planted mistake, and says why it exists."""
+    check(prod.assembly)
+    assert {plant.rule for plant in PLANTS} == set(RULES)
+    assert all(rule.__doc__ for rule in RULES.values())
+
+
+def test_a_stage_that_keeps_nothing_needs_no_protection(local: Synthesized) -> None:
+    """What only matters where data is kept is not asked of a stage that keeps none, and is asked of the others."""
+    keeping = replace(local.assembly, stage=replace(local.spec, retain=True))
+    assert {finding.rule for finding in check(keeping)} == {"N6"}

@@ -1,0 +1,127 @@
+"""`python app.py` for whoever has just cloned the project: no credentials, no Docker, no network, clear sentences."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.packages import MissingPackage, Packages
+from infra.stage import ROOT, load_stage
+from shared.contract import names
+from shared.core.errors import BadInput
+from shared.core.stage import STAGES
+from tests.infra.conftest import Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+
+
+def synth(stage: str, *, build: Path, out: Path, **context: str) -> subprocess.CompletedProcess[str]:
+    """Run the app with an environment that holds nothing of AWS and can reach no proxy."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(out.parent),
+        "CDK_OUTDIR": str(out),
+        "CDK_CONTEXT_JSON": json.dumps({"stage": stage, **context}),
+        "CDK_VALIDATION": "false",
+        "PENSTOCK_BUILD_DIR": str(build),
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
+    } | {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_the_app_needs_nothing_of_aws(tmp_path: Path) -> None:
+    """With an empty environment the app writes a template per stack, under the stack names of the contract."""
+    Packages.placeholders(tmp_path / "build" / "lambda", (*names.ENGINE_FUNCTIONS, "support"))
+    done = synth("prod", build=tmp_path / "build", out=tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    stacks = {
+        artifact["properties"].get("stackName", name)
+        for name, artifact in manifest["artifacts"].items()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    assert stacks == {names.stack("prod", part) for part in ("State", "Lane-support", "Control", "Watch")}
+
+
+def test_a_missing_package_says_what_to_run(tmp_path: Path) -> None:
+    """Synth builds nothing; it names the function and the command."""
+    done = synth("prod", build=tmp_path / "nothing", out=tmp_path / "out")
+    assert done.returncode == 1
+    assert "run make build TARGET=lambda first" in done.stderr
+    assert "Traceback" not in done.stderr
+    with pytest.raises(MissingPackage, match="TARGET=local"):
+        Packages.of_stage("local", str(tmp_path)).code("stream")
+
+
+def test_an_archive_is_preferred_to_a_folder(tmp_path: Path) -> None:
+    """The staged zip is what is deployed; a folder serves where there is none."""
+    packages = Packages.placeholders(tmp_path, ["stream"])
+    assert packages.code("stream")
+    (tmp_path / "triage.zip").write_bytes(b"PK\x05\x06" + b"\0" * 18)
+    assert packages.code("triage")
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"parameter_defaults.yaml": "lanes: {}"}, r"dev\.yaml"),
+        ({"parameter_defaults.yaml": "a: [", "dev.yaml": ""}, r"not valid YAML at line"),
+        ({"parameter_defaults.yaml": "- 1", "dev.yaml": ""}, r"must be a table"),
+        ({"parameter_defaults.yaml": "lanez: {}", "dev.yaml": ""}, r"unknown setting 'lanez'"),
+        (
+            {
+                "parameter_defaults.yaml": "lanes: {a: {tasks: [x], secret: s}, b: {tasks: [x], secret: s}}",
+                "dev.yaml": "",
+            },
+            r"lanes\.b\.secret.* already the secret of lane a",
+        ),
+    ],
+)
+def test_a_mistake_in_config_is_named(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
+    """What is wrong in `config/` is said in one sentence with its place."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(BadInput, match=sentence):
+        load_stage("dev", config=tmp_path)
+
+
+def test_an_unknown_stage_is_refused() -> None:
+    """Only the four stages exist."""
+    with pytest.raises(BadInput, match="must be one of local, dev, stage, prod"):
+        load_stage("production")
+
+
+def test_stages_can_share_an_account(stages: object) -> None:
+    """No two stages claim the same physical name."""
+    claimed: dict[str, str] = {}
+    for name in STAGES:
+        stage: Synthesized = stages(name)  # type: ignore[operator]
+        for resource in stage.assembly.resources():
+            for key in ("TableName", "QueueName", "FunctionName", "AlarmName", "DashboardName", "Name", "TopicName"):
+                value = resource.properties.get(key)
+                if isinstance(value, str) and resource.type != "AWS::Lambda::Alias":
+                    place = f"{resource.type} {value}"
+                    assert claimed.setdefault(place, name) == name, place
+
+
+def test_no_stack_holds_on_to_another(every_stage: Synthesized) -> None:
+    """References between stacks go by name or are weak: no exports, no imports."""
+    for template in every_stage.assembly.templates.values():
+        text = json.dumps(template)
+        assert "Fn::ImportValue" not in text
+        assert '"Export"' not in text

@@ -1,0 +1,161 @@
+"""What the Watch stack promises: whoever must know, is told, and told where to read on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from infra import naming
+from infra.alarms import RUNBOOK
+from infra.rules.assembly import texts
+from infra.stage import ROOT, load_stage
+from infra.watch import NO_CHANNEL
+from shared.contract import metrics, names
+from tests.infra.conftest import Synthesize, Synthesized
+
+pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
+ALARM = "AWS::CloudWatch::Alarm"
+
+
+def _sections() -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", (ROOT / RUNBOOK).read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_alarm_reaches_the_topic_and_names_a_section_that_exists(every_stage: Synthesized) -> None:
+    """An alarm speaks when it starts and when it ends, and its text ends with the runbook's section."""
+    sections = _sections()
+    topic = every_stage.the("AWS::SNS::Topic")
+    alarms = list(every_stage.assembly.resources(ALARM))
+    assert alarms
+    for alarm in alarms:
+        assert alarm.properties["AlarmActions"] == alarm.properties["OKActions"] == [{"Ref": topic.id}]
+        place, _, section = alarm.properties["AlarmDescription"].rpartition(" ")[2].partition("#")
+        assert place == RUNBOOK
+        assert section in sections, f"{RUNBOOK} has no section for {section}"
+
+
+def test_no_section_of_the_runbook_is_without_an_alarm(prod: Synthesized) -> None:
+    """A section that no alarm names is out of date."""
+    named = {alarm.properties["AlarmDescription"].rpartition("#")[2] for alarm in prod.assembly.resources(ALARM)}
+    level_two = re.findall(r"^## (.+)$", (ROOT / RUNBOOK).read_text(encoding="utf-8"), re.MULTILINE)
+    assert {heading.lower().replace(" ", "-") for heading in level_two} == named
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "support-dead-letters",
+        "support-queue-age",
+        "support-effects-unknown",
+        "support-jobs-failing",
+        "support-worker-function-errors",
+        "support-worker-function-throttled",
+        "stream-stream-behind",
+        "stream-stream-gave-up",
+        "schedule-schedule-undelivered",
+        "run-run-failed",
+        "dispatcher-schedule-silent",
+    ],
+)
+def test_known_troubles_have_an_alarm(every_stage: Synthesized, name: str) -> None:
+    """Each way to strand work that this system knows of wakes somebody."""
+    every_stage.the(ALARM, AlarmName=f"{names.PREFIX}-{every_stage.spec.name}-{name}")
+
+
+@pytest.mark.fault("B12")
+def test_admission_may_be_a_minute_behind(prod: Synthesized) -> None:
+    """The stream's iterator age has its alarm at 60 s."""
+    alarm = prod.the(ALARM, AlarmName=naming.alarm("prod", "stream", "stream-behind")).properties
+    assert (alarm["MetricName"], alarm["Threshold"], alarm["Statistic"]) == ("IteratorAge", 60_000, "Maximum")
+
+
+def test_dead_letters_are_seen_also_while_triage_holds_them(prod: Synthesized, local: Synthesized) -> None:
+    """Depth is visible plus in flight where CloudWatch can add; visible alone where it cannot."""
+    alarm = prod.the(ALARM, AlarmName=naming.alarm("prod", "support", "dead-letters")).properties
+    seen = set(texts(alarm["Metrics"]))
+    assert {"ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible"} <= seen
+    plain = local.the(ALARM, AlarmName=naming.alarm("local", "support", "dead-letters")).properties
+    assert plain["MetricName"] == "ApproximateNumberOfMessagesVisible"
+
+
+def test_a_stage_without_metric_math_has_none(local: Synthesized) -> None:
+    """`metrics_alarms: false` leaves plain metrics only, and as many alarms as elsewhere."""
+    assert not any("Metrics" in alarm.properties for alarm in local.assembly.resources(ALARM))
+
+
+def test_a_schedule_that_stops_is_noticed(every_stage: Synthesized) -> None:
+    """No data is bad news here: three periods without a run sound the alarm."""
+    for name in names.SCHEDULED:
+        stage = every_stage.spec
+        alarm = every_stage.the(ALARM, AlarmName=naming.alarm(stage.name, name, "schedule-silent")).properties
+        assert alarm["TreatMissingData"] == "breaching"
+        assert alarm["Period"] * alarm["EvaluationPeriods"] == 3 * getattr(stage.schedules, name)
+
+
+def test_alarms_look_at_metrics_that_are_written(every_stage: Synthesized) -> None:
+    """Penstock's own metrics in alarms are of the closed list, by lane and by the function that counts them."""
+    services = {*names.ENGINE_FUNCTIONS, *map(names.worker, every_stage.spec.lanes)}
+    own = [
+        metric
+        for alarm in every_stage.assembly.resources(ALARM)
+        for metric in [
+            alarm.properties,
+            *(one["MetricStat"]["Metric"] for one in alarm.properties.get("Metrics", []) if "MetricStat" in one),
+        ]
+        if metric.get("Namespace") == metrics.NAMESPACE
+    ]
+    assert own
+    for metric in own:
+        dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+        assert metric["MetricName"] in metrics.ALL
+        assert set(dimensions) == {metrics.LANE, "service"}
+        assert dimensions["service"] in services
+        assert dimensions[metrics.LANE] in {*every_stage.spec.lanes, "all"}
+
+
+def test_each_lane_has_its_page(every_stage: Synthesized) -> None:
+    """A dashboard per lane and one for the engine."""
+    found = {one.properties["DashboardName"] for one in every_stage.assembly.resources("AWS::CloudWatch::Dashboard")}
+    stage = every_stage.spec
+    assert found == {naming.dashboard(stage.name, subject) for subject in (*stage.lanes, "engine")}
+
+
+def test_a_stage_whose_alarms_reach_nobody_says_so(every_stage: Synthesized) -> None:
+    """A warning at synth, not an error: the stage can be deployed, and nobody can say they were not told."""
+    warned = [one for one in every_stage.findings() if NO_CHANNEL in one["rule"]]
+    spec = every_stage.spec
+    silent = not spec.alarm_email and not (spec.slack_workspace_id and spec.slack_channel_id)
+    assert bool(warned) is silent
+
+
+def test_one_key_in_the_stage_file_is_an_address(synthesize: Synthesize) -> None:
+    """An e-mail subscribes; both Slack ids make a channel that can show and not do; neither warns any more."""
+    spec = replace(
+        load_stage("prod"), alarm_email="on-call@example.com", slack_workspace_id="T00000000", slack_channel_id="C00000000"
+    )
+    stage = synthesize(spec)
+    assert not stage.refused
+    assert not [one for one in stage.findings() if NO_CHANNEL in one["rule"]]
+    subscription = stage.the("AWS::SNS::Subscription").properties
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "on-call@example.com")
+    slack = stage.the("AWS::Chatbot::SlackChannelConfiguration").properties
+    assert (slack["SlackWorkspaceId"], slack["SlackChannelId"]) == ("T00000000", "C00000000")
+    assert "AWSDenyAll" in str(slack["GuardrailPolicies"])
+
+
+def test_cloudwatch_may_use_the_topic_and_its_key(every_stage: Synthesized) -> None:
+    """An encrypted topic with a policy of its own is silent unless both let alarms in."""
+    key = next(key for key in every_stage.assembly.resources("AWS::KMS::Key") if key.stack == "Watch")
+    policy = every_stage.the("AWS::SNS::TopicPolicy")
+    for document, action in (
+        (key.properties["KeyPolicy"], "kms:GenerateDataKey"),
+        (policy.properties["PolicyDocument"], "sns:Publish"),
+    ):
+        (statement,) = [
+            one for one in document["Statement"] if one["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+        ]
+        assert action in statement["Action"]
+        assert "aws:SourceAccount" in statement["Condition"]["StringEquals"]

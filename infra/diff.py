@@ -93,7 +93,9 @@ def current(stage: str) -> release.Templates:
     spec = load_stage(stage)
     with tempfile.TemporaryDirectory() as folder:
         packages = Packages.placeholders(Path(folder) / "build", (*names.ENGINE_FUNCTIONS, *spec.lanes))
-        app = new_app(outdir=str(Path(folder) / "out"), thorough=False)
+        # Reminders are for whoever deploys.
+        quiet = {"@aws-cdk/core:annotationsInValidationReport": False}
+        app = new_app(context=quiet, outdir=str(Path(folder) / "out"), thorough=False)
         deployment = Deployment(stage=spec, packages=packages, version=project_version())
         templates = Assembly.read(spec, synthesize(app, deployment, thorough=False)).templates
     return {stack: release.normalized(template) for stack, template in templates.items()}

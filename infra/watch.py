@@ -32,6 +32,7 @@ class WatchStack(Stack):
             description=f"Penstock {self._stage.name}: dashboards and alarms",
         )
         self.topic = self._topic()
+        self.email: sns.Subscription | None = None
         self._connect_people()
         for lane in self._stage.lanes.values():
             dashboards.lane_dashboard(self, f"{_title(lane.name)}Dashboard", lane=lane, stage=self._stage)
@@ -105,7 +106,7 @@ class WatchStack(Stack):
     def _connect_people(self) -> None:
         stage = self._stage
         if stage.alarm_email:
-            self.topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_email))
+            self.email = self.topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_email))
         slack = stage.slack_workspace_id and stage.slack_channel_id
         if slack:
             self._slack_channel(str(stage.slack_workspace_id), str(stage.slack_channel_id))

@@ -10,6 +10,7 @@ from shared.adapters.memory.faults import Worker as Life
 from shared.adapters.memory.queues import Received
 from shared.adapters.memory.strand import Strand
 from shared.adapters.memory.stream import StreamRecord
+from shared.contract import table
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job
 from shared.core.ports import Clock
@@ -213,8 +214,11 @@ class Process:
 
 
 def passes(record: StreamRecord) -> bool:
-    """The event source's filter: rows that are queued or failed; removals never."""
-    return record.new is not None and record.new.item["status"].get("S") in ("queued", "pending", "failed")
+    """The event source's filter: queued rows that stand in no index, and failed ones; removals never."""
+    if record.new is None:
+        return False
+    status = record.new.item["status"].get("S")
+    return status == "failed" or (status == "queued" and table.WAITING_PK not in record.new.item)
 
 
 def images_of(records: Sequence[StreamRecord]) -> list[Job | UnreadableRow]:

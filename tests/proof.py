@@ -48,9 +48,19 @@ def with_mutant() -> dict[str, set[str]]:
     }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--proves req:R8 --proves fault:A3`: only tests that carry one of these numbers."""
+    parser.addoption("--proves", action="append", default=[], metavar="NUMBER", help="only tests with this number")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Carry each test's numbers into its report, so that they arrive from every worker process."""
+    wanted = set(config.getoption("--proves"))
+    if wanted:
+        chosen = [item for item in items if wanted & set(_numbers(item))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
     for item in items:
         for kind in LISTS:
             for mark in item.iter_markers(kind):
@@ -93,6 +103,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(document, indent=1))
     terminalreporter.write_line(f"by which tests: {target.relative_to(ROOT)}, or `make report`")
+
+
+def _numbers(item: pytest.Item) -> list[str]:
+    """`req:R8` or `fault:A3`: rows and requirements share letters."""
+    return [f"{kind}:{number}" for kind in LISTS for mark in item.iter_markers(kind) for number in mark.args]
 
 
 def _order(number: str) -> tuple[str, int]:

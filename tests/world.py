@@ -193,7 +193,8 @@ class World:
         self._by_name.clear()
         self._pools.clear()
         self._later.clear()
-        self.faults.on_freeze = self.faults.on_duplicate = self.faults.on_fault = lambda *_: None
+        # Bound methods lead back here, too.
+        self.faults.on_freeze, self.faults.on_duplicate, self.faults.on_fault = _nothing, _nothing, None
 
     def _run_until(self, end: datetime) -> bool:
         while True:
@@ -293,13 +294,10 @@ class World:
             depth = self.dead_letters.depth(self.lane.name).total
             if depth != self.triaged_depth and (depth or self.triaged_depth > 0):
                 return tick
-            if not depth or not self._open_jobs():
+            if not depth or not self.jobs.open_jobs:
                 return None
             return tick + timedelta(seconds=-(tick - START).total_seconds() % TRIAGE_ANYWAY_S)
-        return tick if self._open_jobs() else None
-
-    def _open_jobs(self) -> bool:
-        return any(isinstance(job, Job) and not job.status.ended for job in self.jobs.scan())
+        return tick if self.jobs.open_jobs else None
 
     # --------------------------------------------------------------------------- dying and standing still
     def _invoke(self, process: Process, work: Callable[[], object], twin: Callable[[], None] | None = None) -> None:
@@ -365,3 +363,7 @@ class World:
             self._invoke(second, second.consume)
         else:
             self._invoke(second, second.scheduled)
+
+
+def _nothing(*_: object) -> None:
+    return

@@ -111,12 +111,12 @@ def measure(handler: Handler, events: list[dict[str, Any]], stub: stub_aws.StubA
 
 def serve(way: str) -> None:
     """The child: a warm-up of both kinds, then one run per line."""
+    _on_one_core()
     with os.fdopen(os.dup(1), "w") as channel, open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         work = workload.workload(JOBS)
-        events = {
-            kind: work.ours(kind) if way == OURS else work.standard(kind) for kind in (workload.ROUTED, workload.REPLIED)
-        }
+        batches_of = work.ours if way == OURS else work.standard
+        events = {kind: batches_of(kind) for kind in (workload.ROUTED, workload.REPLIED)}
         with handler_of(way, work) as handler:
             for batches in events.values():
                 measure(handler, batches[:2], work.stub, delay_s=0)
@@ -125,6 +125,12 @@ def serve(way: str) -> None:
                 batches = events[asked["kind"]][: asked["jobs"] // workload.BATCH]
                 run = measure(handler, batches, work.stub, delay_s=asked["delay_s"])
                 print(json.dumps(asdict(run)), file=channel, flush=True)
+
+
+def _on_one_core() -> None:
+    """A worker of 512 MB has less than one core on Lambda; several would only pass the interpreter's lock around."""
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def _ours(work: Workload) -> Handler:
@@ -146,9 +152,7 @@ def _standard(way: str, work: Workload) -> Handler:
     dynamodb, s3 = boto3.client("dynamodb"), boto3.client("s3")
     work.stub.on(dynamodb)
     work.stub.on(s3)
-    worker = StandardWorker(
-        dynamodb=dynamodb, s3=s3, table_name="idempotency", bucket=BUCKET, vendor_url=VENDOR_URL
-    )
+    worker = StandardWorker(dynamodb=dynamodb, s3=s3, table_name="idempotency", bucket=BUCKET, vendor_url=VENDOR_URL)
     return worker.threaded if way == THREADED else worker.sequential
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 import httpx
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.awsrequest import AWSResponse
 
 from shared.adapters.attributes import Item
 
@@ -59,21 +59,16 @@ class StubAws:
         with mock.patch.object(httpx.HTTPTransport, "handle_request", lambda _, request: self._vendor(request)):
             yield
 
-    def _send(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+    def _send(self, request: Any, **_: Any) -> AWSResponse:
         target = request.headers.get("X-Amz-Target")
         if target is None:
             return self._object(request)
-        operation = (target.decode() if isinstance(target, bytes) else str(target)).partition(".")[2]
+        operation = (target.decode() if isinstance(target, bytes) else target).partition(".")[2]
         self._take(operation)
         asked = json.loads(request.body)
         body = json.dumps(self._answer(operation, asked)).encode()
-        headers = {
-            "Content-Type": "application/x-amz-json-1.0",
-            "Content-Length": str(len(body)),
-            "x-amz-crc32": str(zlib.crc32(body)),
-            "x-amzn-RequestId": "BENCH",
-        }
-        return AWSResponse(request.url, 200, headers, _Body(body))
+        # With its checksum, which the SDK verifies.
+        return _response(request.url, body, {"x-amz-crc32": str(zlib.crc32(body)), "x-amzn-RequestId": "BENCH"})
 
     def _answer(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         match operation, asked.get("ReturnValues"):
@@ -84,12 +79,11 @@ class StubAws:
         # A plain write, or a row that is not there: no switch was ever set.
         return {}
 
-    def _object(self, request: AWSPreparedRequest) -> AWSResponse:
+    def _object(self, request: Any) -> AWSResponse:
         self._take("GetObject")
         found = CONTENT_KEY.search(request.url)
         body = self.content[found[1] if found else ""]
-        headers = {"Content-Type": "binary/octet-stream", "Content-Length": str(len(body)), "ETag": '"bench"'}
-        return AWSResponse(request.url, 200, headers, _Body(body))
+        return _response(request.url, body, {"ETag": '"bench"'})
 
     def _vendor(self, request: httpx.Request) -> httpx.Response:
         self._take("Vendor")
@@ -100,6 +94,10 @@ class StubAws:
         self.calls[operation] += 1
         if self.delay_s:
             time.sleep(self.delay_s)
+
+
+def _response(url: str, body: bytes, headers: Any) -> AWSResponse:
+    return AWSResponse(url, 200, {"Content-Length": str(len(body)), **headers}, _Body(body))  # type: ignore[arg-type]
 
 
 class _Body:
@@ -122,6 +120,8 @@ class _Body:
 @contextlib.contextmanager
 def surroundings(extra: Mapping[str, str]) -> Iterator[None]:
     """The environment of a function, with credentials that open nothing; put back afterwards."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PENSTOCK_", "POWERTOOLS_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PENSTOCK_", "POWERTOOLS_"))
+    }
     with mock.patch.dict(os.environ, {**kept, **ENVIRON, **extra}, clear=True):
         yield

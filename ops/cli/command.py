@@ -169,8 +169,11 @@ def _help(function: Callable[..., Any], examples: Sequence[str]) -> str:
 
 
 def _tell_usage(error: Exception, *, as_json: bool) -> None:
-    if as_json:
-        message = str(getattr(error, "message", "")) and error.format_message()  # type: ignore[attr-defined]
-        Output(json=True).fail(Problem(code="usage", field="", problem=message or "a command is missing"))
-    else:
-        error.show()  # type: ignore[attr-defined]
+    shown = cast(Any, error)
+    if not as_json:
+        shown.show()
+        return
+    # Asked without a command, a group's error is its whole help.
+    alone = type(error).__name__ == "NoArgsIsHelpError"
+    message = "a command is missing" if alone else str(shown.format_message())
+    Output(json=True).fail(Problem(code="usage", field="", problem=message))

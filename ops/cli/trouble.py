@@ -109,7 +109,9 @@ def _from_sdk(exc: BaseException) -> Problem:
         return Problem(code="no_credentials", field="", problem=f"{what}: {CREDENTIALS}")
     if kind == "NoRegionError":
         return Problem(
-            code="no_region", field="", problem="no AWS region is set: set AWS_REGION, or use a profile with one"
+            code="no_region",
+            field="",
+            problem="no AWS region is set: set AWS_DEFAULT_REGION, or a profile that has one",
         )
     if code in _UNACCEPTED:
         return Problem(

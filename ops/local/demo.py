@@ -118,7 +118,6 @@ def _story(running: StackState, say: Callable[[str], None]) -> Story:
     from shared.adapters.aws.lanes import deployed_lanes
     from shared.contract import names
 
-    client.cache_clear()
     lanes = deployed_lanes(running.stage)
     jobs = DynamoDbJobStore(client=client("dynamodb"), table_name=names.table(running.stage, "jobs"), lanes=lanes)
     return Story(
@@ -151,11 +150,11 @@ def _tell(story: Story, console: Console, headless: bool) -> Closing:
     with _live(story, console, headless):
         story.wait("the first jobs to be put back", lambda: _waiting(story) is not None, 20)
         waiting = _waiting(story)
+        if waiting is not None:
+            _explain(story, waiting)
         _sleep_until(story, 15)
         vendor.configure(VENDOR, error_429_share=0, error_5xx_share=0, drop_after_accept_share=0)
         say("[bold green]the vendor recovers[/]; what was put back starts again when it is due")
-        if waiting is not None:
-            _explain(story, waiting)
         story.wait("every job to end", lambda: _all_ended(story), PATIENCE_S - story.seconds)
     return judge(
         list(story.refs),
@@ -209,7 +208,8 @@ def _explain(story: Story, job: Job) -> None:
     story.say(f"[bold]penstock jobs why {job.job_id}[/]")
     story.say(f"  {why.sentence}")
     for gate in why.verdict.gates:
-        mark = "[green]open[/]" if gate.open else f"[yellow]closed[/] by {gate.key} until {gate.retry_at:%H:%M:%S}"
+        until = f" until {gate.retry_at:%H:%M:%S}" if gate.retry_at else ""
+        mark = "[green]open[/]" if gate.open else f"[yellow]closed[/] by {gate.key}{until}; {gate.unblock}"
         story.say(f"  gate {gate.gate}: {mark}")
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 _IGNORED = {"tests", "docs", "ops", "node_modules", "cdk.out", "__pycache__"}
 """Folders that no template and no function is made of."""
+_BUILD = "build/"
+_PACKAGES = "build/local"
+"""All of `build` that counts here: beside it stand other stages' packages and the reports of tests."""
 
 
 def fingerprint(app_dir: Path) -> str:
@@ -27,12 +30,14 @@ def _files(folder: str, prefix: str) -> Iterator[tuple[str, int, int]]:
         name = f"{prefix}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
             # A staged package stands as an archive beside its folder: the archive is what is deployed.
-            if not _ignored(entry.name) and f"{entry.name}.zip" not in names:
+            if not _ignored(entry.name, name) and f"{entry.name}.zip" not in names:
                 yield from _files(entry.path, f"{name}/")
         elif entry.is_file() and not entry.name.endswith((".pyc", ".md")):
             stat = entry.stat()
             yield name, stat.st_size, stat.st_mtime_ns
 
 
-def _ignored(folder: str) -> bool:
+def _ignored(folder: str, path: str) -> bool:
+    if path.startswith(_BUILD) and not path.startswith(_PACKAGES):
+        return True
     return folder in _IGNORED or folder.startswith(".") or folder.endswith(".egg-info")

@@ -20,7 +20,7 @@ from ops.local import deploy, emulator, processes, state, tokens
 from ops.local import logs as function_logs
 from ops.local.calls import calls
 from ops.local.clients import ACCOUNT, REGION, SECRET_KEY, Clients
-from ops.local.compare import assert_deployed
+from ops.local.compare import MOVED_WHILE_RUNNING, assert_deployed, excuse
 from ops.local.errors import LocalStackError, NotAsWritten
 from ops.local.fingerprint import fingerprint
 from ops.local.logs import LogLine
@@ -110,7 +110,7 @@ def _start(name: str, port: int | None, vendor_port: int | None, where: Path, pr
     cdk = deploy.command_line(where)
     for leftover in ("tmp", "cdk.out", "cdk-home"):
         shutil.rmtree(folder / leftover, ignore_errors=True)
-    for leftover in ("emulator.log", "vendor.log", "deploy.log", "calls.jsonl", "vendor-record.jsonl"):
+    for leftover in ("emulator.log", "vendor.log", "deploy.log", "calls.jsonl", "vendor-record.jsonl", "repairs.log"):
         (folder / leftover).unlink(missing_ok=True)
     clock = _Clock(progress)
     started: list[Process] = []
@@ -172,9 +172,11 @@ def _deploy(cdk: Path, where: Path, running: StackState, clock: _Clock, *, first
     with ThreadPoolExecutor(max_workers=1) as beside:
         # Bootstrap while the command line starts and synthesizes: it is needed only by the first upload.
         ready = beside.submit(deploy.bootstrap, clients, cdk, folder) if first else None
-        assembly = deploy.deploy(cdk, where, folder, env, running.vendor_url, clock.progress)
-        if ready is not None:
-            ready.result()
+        try:
+            assembly = deploy.deploy(cdk, where, folder, env, running.vendor_url, clock.progress)
+        finally:
+            if ready is not None:
+                ready.result()  # a failed bootstrap explains a failed deploy
     clock.tell("synthesized and deployed")
     templates = load(assembly)
     found = assert_deployed(templates, clients)
@@ -182,7 +184,10 @@ def _deploy(cdk: Path, where: Path, running: StackState, clock: _Clock, *, first
     mended = {one.resource.key for one in repaired}
     left = [one for one in found if one.resource.key not in mended]
     left += assert_deployed(templates, clients, only=lambda resource: resource.key in mended)
-    (folder / "repairs.log").write_text("".join(f"{one}\n" for one in repaired))
+    with (folder / "repairs.log").open("a", encoding="utf-8") as log:
+        log.writelines(f"{one}\n" for one in repaired)
+    if not first:
+        left = [one for one in left if not excuse(one, MOVED_WHILE_RUNNING)]
     if left:
         raise NotAsWritten(left)
     tokens.fill(clients, running.stage)

@@ -17,7 +17,19 @@ from shared.contract import table
 from shared.core import moment
 from shared.core.effects import EffectRow, EffectState
 from shared.core.errors import BadInput
-from shared.core.job import DEFAULT_PRIORITY, PRIORITIES, STATUS_ALIASES, Category, Job, Move, Status, read_status
+from shared.core.job import (
+    DEFAULT_PRIORITY,
+    MAX_TENANT,
+    PRIORITIES,
+    STATUS_ALIASES,
+    Category,
+    Job,
+    Move,
+    Status,
+    identifier,
+    name_of,
+    read_status,
+)
 from shared.core.lane import LaneSpec
 from shared.core.ports import HistoryEvent, RunRecord, WaitingEntry
 from shared.core.switches import Level, Switch, Switches, level_of
@@ -112,9 +124,9 @@ def job_from_item(item: Item) -> Job:
         fields.unreadable("category", "is not one this version knows")
     return Job(
         job_id=table.job_id_from(pk),
-        lane=fields.text("lane"),
-        tenant=fields.text("tenant"),
-        task=fields.text("task"),
+        lane=_well_formed(fields, "lane"),
+        tenant=_well_formed(fields, "tenant"),
+        task=_well_formed(fields, "task"),
         key=fields.text("key"),
         created_at=fields.time("created_at"),
         updated_at=fields.time("updated_at"),
@@ -145,6 +157,15 @@ def job_from_item(item: Item) -> Job:
         routing_decision=fields.mapping("routing_decision"),
         moves=tuple(_move(fields, step) for step in fields.texts("moves")),
     )
+
+
+def _well_formed(fields: Fields, name: str) -> str:
+    """A name or an id that goes on into messages, queue groups and metrics: nothing else may stand there."""
+    value = fields.text(name)
+    try:
+        return identifier(name, value, MAX_TENANT) if name == "tenant" else name_of(name, value)
+    except BadInput as refused:
+        fields.unreadable(name, refused.problem)
 
 
 def is_job(item: Item) -> bool:

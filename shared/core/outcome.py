@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.core.job import Category
+from shared.core.errors import BadInput
+from shared.core.job import Category, utc
+
+NOT_A_CODE = "not_a_code"
+"""Kept instead of a code that was text: text of a customer's may be in it."""
+_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/#-]{0,95}")
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/-]{0,255}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +61,32 @@ class Submitted:
 
 
 Outcome = Done | Retry | Defer | Fail | Submitted
+
+
+def checked(outcome: object) -> Outcome:
+    """What a task returned, as a row may keep it: codes that are codes, a time that has a zone.
+
+    A task that reports an exception's message or a model's answer as its code loses that text here, and
+    nothing else; one that returns no outcome at all, or a time nobody can tell, has failed as malformed.
+    """
+    match outcome:
+        case Done(result=result, ref=ref):
+            return Done(_code(result), ref if isinstance(ref, str) and _REF.fullmatch(ref) else None)
+        case Retry(error=error):
+            return Retry(_code(error))
+        case Defer(until=until, reason=reason):
+            try:
+                at = utc("until", until)
+            except BadInput:
+                at = None
+            return Fail(Category.MALFORMED, "bad_input:until") if at is None else Defer(at, _code(reason))
+        case Fail(category=category, error=error):
+            known = category in tuple(Category)
+            return Fail(Category(category) if known else Category.MALFORMED, _code(error))
+        case Submitted(batch=batch):
+            return Submitted(_code(batch))
+    return Fail(Category.MALFORMED, "task_returned_no_outcome")
+
+
+def _code(text: object) -> str:
+    return text if isinstance(text, str) and _CODE.fullmatch(text) else NOT_A_CODE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from shared.runtime.telemetry import PowertoolsTelemetry
+from shared.runtime.telemetry import PowertoolsTelemetry, code_of
 
 Handler = Callable[[Mapping[str, Any], Any], Any]
 
@@ -26,7 +26,7 @@ def door(telemetry: Callable[[], PowertoolsTelemetry], name: str) -> Callable[[H
                 return handler(event, context)
             except Exception as exc:
                 voice.error("door_failed", exc, function=name)
-                raise DoorFailed(f"{name}:{getattr(exc, 'code', type(exc).__name__)}") from None
+                raise DoorFailed(f"{name}:{code_of(exc) or type(exc).__name__}") from None
             finally:
                 voice.flush()
 

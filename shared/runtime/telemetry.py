@@ -12,6 +12,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from shared.contract import metrics
+from shared.core.errors import PenstockError
 
 MAX_VALUE = 256
 
@@ -40,7 +41,7 @@ class PowertoolsTelemetry:
         self._logger.error(
             name,
             error_type=type(exc).__name__,
-            error_code=str(getattr(exc, "code", ""))[:64],
+            error_code=code_of(exc),
             error_place=place_of(exc),
             **_fields(ids),
         )
@@ -74,6 +75,11 @@ def clean(value: Value) -> Value:
     if isinstance(value, str):
         return "".join(ch if ch.isprintable() else " " for ch in value[:MAX_VALUE])
     return value
+
+
+def code_of(exc: BaseException) -> str:
+    """The code of an error of ours; a stranger's `code` may be anything."""
+    return exc.code if isinstance(exc, PenstockError) else ""
 
 
 def place_of(exc: BaseException) -> str:

@@ -60,7 +60,12 @@ def admit(
             telemetry.error("stream_row_unreadable", image, row=image.key)
             telemetry.count(metrics.STREAM_ERRORS)
         elif image.status is Status.FAILED:
-            failed.append(image)
+            if viewer.knows(image.lane):
+                failed.append(image)
+            else:
+                # No lane, no dead-letter queue: the row itself is what an operator finds.
+                done.isolated += 1
+                telemetry.event("failed_job_of_unknown_lane", job_id=image.job_id)
         elif image.status is not Status.QUEUED or image.waits:
             done.skipped += 1
         else:

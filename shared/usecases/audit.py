@@ -150,7 +150,11 @@ class Auditor:
         """Under a second look: the scan may be minutes old."""
         if fault is Fault.UNKNOWN_LANE:
             return False
-        job = persist(lambda: self.jobs.get(seen.job_id), self.clock)
+        try:
+            job = persist(lambda: self.jobs.get(seen.job_id), self.clock)
+        except UnreadableRow:
+            # Written by another version since the scan: not ours to mend.
+            return False
         if job is None or self.fault_of(job, self.clock.now(), untouched_s) is not fault:
             return False
         if fault is Fault.NO_MESSAGE:

@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.core.effects import Accepted, Call, Effect, Refused, Sent, Unknown, Withheld
 from shared.core.errors import BadInput
-from shared.core.job import Category, Job
+from shared.core.job import Category, Job, identifier
 from shared.core.outcome import Fail, Outcome, Retry
 from shared.core.ports import Clock, ContentStore, Vendor
 from shared.core.sensitive import Sensitive
@@ -62,7 +62,7 @@ class Context:
 
     def keep(self, name: str, data: bytes) -> str:
         """Store a result for later readers; returns its reference. Keeping the same name again replaces it."""
-        ref = f"result/{self._job.job_id}/{name}"
+        ref = f"result/{self._job.job_id}/{identifier('name', name, 64)}"
         persist(lambda: self._content.put(ref, data), self._clock)
         return ref
 

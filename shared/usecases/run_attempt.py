@@ -20,7 +20,7 @@ from shared.core.errors import (
 )
 from shared.core.job import Category, Job, Status
 from shared.core.lane import POISON_RECEIVES, LaneSpec
-from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, Submitted
+from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, checked
 from shared.core.ports import (
     Claimed,
     Clock,
@@ -98,7 +98,12 @@ def _attempt(delivery: Delivery, worker: Worker, by: str, deadline: Deadline) ->
     job = _take(job_id, worker, by)
     if not isinstance(job, Job):
         return job
-    outcome = _outcome_of(job, delivery, worker, deadline)
+    try:
+        outcome = _outcome_of(job, delivery, worker, deadline)
+    except ControlUnreadable as exc:
+        # Claimed, and the switches went out of sight: nothing more is sent, and no attempt is used for it.
+        worker.telemetry.error("attempt_store_fault", exc, job_id=job_id)
+        outcome = Defer(worker.clock.now() + timedelta(seconds=STORE_PAUSE_S), f"store:{exc.code}")
     settle(
         job,
         outcome,
@@ -198,7 +203,7 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         deadline=deadline,
     )
     try:
-        outcome: object = task(job, ctx)
+        returned: object = task(job, ctx)
     except EndAttempt as end:
         return end.outcome
     except (ClaimLost, ControlUnreadable):
@@ -208,12 +213,12 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         return Defer(worker.clock.now() + timedelta(seconds=STORE_PAUSE_S), f"store:{exc.code}")
     except BadInput as exc:
         worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
-        return Fail(Category.MALFORMED, f"bad_input:{exc.field}"[:96])
-    except Exception as exc:
+        return checked(Fail(Category.MALFORMED, f"bad_input:{exc.field}"[:96]))
+    except (Exception, SystemExit) as exc:
+        # A task that calls exit ends itself, not its neighbours.
         worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
-        return Retry(f"exception:{type(exc).__name__}"[:96])
-    if not isinstance(outcome, Done | Retry | Defer | Fail | Submitted):
-        return Fail(Category.MALFORMED, "task_returned_no_outcome")
+        return checked(Retry(f"exception:{type(exc).__name__}"[:96]))
+    outcome = checked(returned)
     if isinstance(outcome, Done) and ctx.replayed and not ctx.sent and not ctx.withheld:
         return Done("already_done", outcome.ref)
     return outcome

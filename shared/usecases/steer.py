@@ -51,7 +51,8 @@ def schedule(
     """Give a queued job another time; the past means now."""
     job = _job(job_id, jobs)
     moment = utc("at", at)
-    assert moment is not None
+    if moment is None:
+        raise BadInput("at", "is missing")
     if job.status is not Status.QUEUED:
         raise BadInput("job", f"{job_id} is {job.status}; only a queued job can be given another time")
     after = lifecycle.rescheduled(job, moment, f"scheduled:{by}", clock.now())

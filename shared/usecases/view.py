@@ -35,6 +35,10 @@ class Viewer:
         spec = self.lane(lane)
         return View(lane=spec, switches=self._board.read(), capacity=self._capacity_of(spec))
 
+    def knows(self, lane: str) -> bool:
+        """True for a lane of this stage."""
+        return lane in self._lanes
+
     def lane(self, name: str) -> LaneSpec:
         """The lane of that name, or UnknownLane."""
         spec = self._lanes.get(name)

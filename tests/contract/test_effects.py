@@ -124,6 +124,18 @@ def test_a_take_over_whose_reply_was_lost_is_still_ours(world: World) -> None:
     assert world.effects.take_over(row, fence=3, now=NOW + HOUR + SECOND) == taken
 
 
+def test_an_intent_begun_anew_is_not_the_one_that_was_read(world: World) -> None:
+    """Refused and begun again under the same fence: who read the first intent does not take over the second."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    world.effects.record(row, refused(row))
+    again = replace(row, intent_at=NOW + HOUR)
+    assert world.effects.intend(again) is None
+    with pytest.raises(EffectMoved) as moved:
+        world.effects.take_over(row, fence=3, now=NOW + 2 * HOUR)
+    assert moved.value.current == again
+
+
 @pytest.mark.parametrize("result", [accepted, refused])
 def test_an_effect_with_a_result_is_not_taken_over(world: World, result: object) -> None:
     """There is nothing open to take over."""

@@ -235,6 +235,30 @@ def test_a_move_from_another_status_is_lost(world: World) -> None:
     assert moved.value.current == taken
 
 
+def test_a_claim_is_settled_once(world: World) -> None:
+    """The fence is still the same after a settle, so only the status keeps a second, different one out."""
+    taken = claimed(world, a_job())
+    world.jobs.move(taken, lifecycle.settled(taken, Submitted("batch-1"), LANE, NOW))
+    submitted = world.jobs.get(taken.job_id)
+    with pytest.raises(RowMoved) as moved:
+        world.jobs.move(taken, lifecycle.settled(taken, Done("replied"), LANE, NOW + SECOND))
+    assert moved.value.current == submitted
+    assert world.jobs.get(taken.job_id) == submitted
+
+
+@pytest.mark.fault("A4")
+def test_a_job_claimed_for_the_first_time_in_between_is_not_as_it_was_read(world: World) -> None:
+    """Back in the same state and at the same place in line: the fence, which it had not before, tells."""
+    job = a_job(due=NOW, not_before_at=NOW)
+    taken = claimed(world, job)
+    back = lifecycle.settled(taken, Defer(NOW, "not_yet"), LANE, NOW + SECOND)
+    world.jobs.move(taken, back)
+    assert (back.status, back.due) == (job.status, job.due)
+    with pytest.raises(RowMoved) as moved:
+        world.jobs.move(job, lifecycle.handed_off(job, NOW + 2 * MINUTE, NOW + SECOND))
+    assert moved.value.current == back
+
+
 @pytest.mark.fault("C4")
 def test_a_move_from_another_place_in_line_is_lost(world: World) -> None:
     """Two dispatchers that saw the same due time: one hand-off is written, so one message is sent."""

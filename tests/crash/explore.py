@@ -203,8 +203,8 @@ class Tally:
         self.executions += 1
         self.runs += execution.asked or execution.kind is KINDS[0]
         self.ends[execution.kind, execution.end] += 1
-        for fault in {fault for _, fault in execution.fired} or {"none"}:
-            self.by_fault[str(fault), execution.end] += 1
+        for fault in {str(fault) for _, fault in execution.fired} or {"none"}:
+            self.by_fault[fault, execution.end] += 1
         self.duplicates += bool(execution.verdict.duplicates)
         self.lost += bool(execution.verdict.lost)
         self.slowest_s = max(self.slowest_s, execution.took_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_faults_left_out_of_pairs_end_like_those_kept() -> None:
     for walk in SEND_PATHS:
         recorded = [boundary for boundary in _trace(walk) if boundary.worker == "w1"]
         for kind in KINDS:
-            for before, boundary in zip(recorded, recorded[1:], strict=False):
+            for before, boundary in pairwise(recorded):
                 assert _end(walk, kind, before, Fault.CRASH_AFTER) == _end(walk, kind, boundary, Fault.CRASH_BEFORE), (
                     boundary
                 )

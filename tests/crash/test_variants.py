@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.crash.explore import explore, must_hold, pairs, singles
-from tests.crash.report import PROPERTY
+from tests.crash.report import LESSER, PROPERTY
 from tests.crash.variants import fresh_leases, lease_style, naive
 from tests.crash.walks import SEND_PATHS
 from tests.processes import Process
@@ -26,7 +26,7 @@ def test_the_exploration_finds_the_duplicates_of_a_lesser_engine(
     for title, explored in (("one fault", singles), ("two faults", pairs)):
         run = explored(SEND_PATHS[0], (VendorKind.NEITHER,), engine=engine, fresh_ports=fresh_leases)
         tally = explore(run, must_hold)
-        record_property(PROPERTY, json.dumps({"title": f"{title}, {engine.__name__}", **tally.document()}))
+        record_property(PROPERTY, json.dumps({"title": f"{title}, {engine.__name__}{LESSER}", **tally.document()}))
         assert tally.duplicates > 0, f"{engine.__name__}: no duplicate found in {tally.executions} executions"
         assert any(problem.startswith("sent twice") for problem in tally.wrong)
 

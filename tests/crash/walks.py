@@ -25,7 +25,7 @@ class ProbedVendor(MemoryVendor):
     _abilities: tuple[timedelta | None, Lookup] = (None, Lookup.NONE)
 
     @property
-    def dedupes_by_key(self) -> timedelta | None:  # type: ignore[override]
+    def dedupes_by_key(self) -> timedelta | None:
         self.asked = True
         return self._abilities[0]
 
@@ -34,7 +34,7 @@ class ProbedVendor(MemoryVendor):
         self._abilities = (window, self._abilities[1])
 
     @property
-    def lookup(self) -> Lookup:  # type: ignore[override]
+    def lookup(self) -> Lookup:
         self.asked = True
         return self._abilities[1]
 

@@ -15,6 +15,7 @@ import pytest
 from ops.local import stack, state
 from ops.local.clients import Clients
 from ops.local.state import StackState
+from tests.e2e.paths import LocalStage
 
 SHARED = "PENSTOCK_E2E_STACK"
 PREFIX = "e2e-"
@@ -49,7 +50,7 @@ def local_stack() -> Iterator[StackState]:
 def sweep() -> None:
     """Stop and remove what test runs that were killed left behind."""
     for name in state.names():
-        owner = name.removeprefix(PREFIX)
+        owner = name.removeprefix(PREFIX).partition("-")[0]
         if name.startswith(PREFIX) and owner.isdigit() and _dead(int(owner)):
             stack.down(name=name)
             shutil.rmtree(state.folder(name), ignore_errors=True)
@@ -88,3 +89,9 @@ def local_clients(local_stack: StackState) -> Clients:
         region=local_stack.region,
         account=local_stack.account,
     )
+
+
+@pytest.fixture(scope="session")
+def stage(local_stack: StackState, local_clients: Clients) -> LocalStage:
+    """The running stage, as its producers and operators reach it."""
+    return LocalStage(state=local_stack, clients=local_clients)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -72,6 +71,7 @@ class Synthesized:
 
 
 Synthesize = Callable[..., Synthesized]
+Stages = Callable[[str], Synthesized]
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +79,11 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
     """Synthesizes a stage spec; `acknowledge=False` leaves the findings of cdk-nag raw."""
 
     def synthesize(
-        spec: StageSpec, *, acknowledge: bool = True, thorough: bool = True, also: Callable[[Penstock], None] | None = None
+        spec: StageSpec,
+        *,
+        acknowledge: bool = True,
+        thorough: bool = True,
+        also: Callable[[Penstock], None] | None = None,
     ) -> Synthesized:
         folder = tmp_path_factory.mktemp(spec.name)
         packages = Packages.placeholders(folder / "build", (*names.ENGINE_FUNCTIONS, *spec.lanes))
@@ -109,7 +113,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
 
 
 @pytest.fixture(scope="session")
-def stages(synthesize: Synthesize) -> Callable[[str], Synthesized]:
+def stages(synthesize: Synthesize) -> Stages:
     """A stage by its name, synthesized when it is first asked for."""
 
     @cache
@@ -120,25 +124,18 @@ def stages(synthesize: Synthesize) -> Callable[[str], Synthesized]:
 
 
 @pytest.fixture(scope="session")
-def prod(stages: Callable[[str], Synthesized]) -> Synthesized:
+def prod(stages: Stages) -> Synthesized:
     """The stage prod."""
     return stages("prod")
 
 
 @pytest.fixture(scope="session")
-def local(stages: Callable[[str], Synthesized]) -> Synthesized:
+def local(stages: Stages) -> Synthesized:
     """The stage local."""
     return stages("local")
 
 
 @pytest.fixture(params=STAGE_NAMES)
-def every_stage(request: pytest.FixtureRequest, stages: Callable[[str], Synthesized]) -> Synthesized:
+def every_stage(request: pytest.FixtureRequest, stages: Stages) -> Synthesized:
     """Each stage in turn."""
     return stages(request.param)
-
-
-def mutated(assembly: Assembly, change: Callable[[dict[str, Any]], None]) -> Assembly:
-    """A copy of the assembly with a mistake planted in its templates."""
-    templates: Mapping[str, Any] = copy.deepcopy(dict(assembly.templates))
-    change(dict(templates))
-    return replace(assembly, templates=templates)

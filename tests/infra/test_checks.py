@@ -11,7 +11,7 @@ from aws_cdk import CfnResource
 from infra import checks
 from infra.application import Penstock
 from infra.stage import load_stage
-from tests.infra.conftest import Synthesize, Synthesized
+from tests.infra.conftest import Stages, Synthesize, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
@@ -77,11 +77,11 @@ def test_a_report_of_warnings_is_read(tmp_path: Path, prod: Synthesized) -> None
 
 
 @pytest.mark.parametrize("name", ["prod", "local"])
-def test_templates_pass_cfn_lint(stages: object, name: str) -> None:
+def test_templates_pass_cfn_lint(stages: Stages, name: str) -> None:
     """No error and no warning. prod and local are the two ends; dev and stage are prod with other numbers."""
     from cfnlint.api import lint_file
 
-    stage: Synthesized = stages(name)  # type: ignore[operator]
+    stage = stages(name)
     found = [
         f"{path.name}: {match}"
         for path in sorted(stage.directory.glob("*.template.json"))

@@ -54,7 +54,6 @@ def test_the_consumer_is_started_only_for_what_concerns_it(image: dict[str, Any]
     assert passes(image) is passed
 
 
-@pytest.mark.fault("B12")
 def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stage: Synthesized) -> None:
     """From the oldest record, bisected, with finite retries inside half a day, and a queue for what is given up."""
     (mapping,) = [
@@ -75,8 +74,6 @@ def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stag
     assert "FunctionResponseTypes" not in told
 
 
-@pytest.mark.req("F8")
-@pytest.mark.fault("D2")
 def test_a_missed_run_is_not_made_up_for_by_the_platform(every_stage: Synthesized) -> None:
     """Scheduler and Lambda both drop a run that is older than its period, retry nothing, and leave it to be seen."""
     for name in names.SCHEDULED:
@@ -98,7 +95,6 @@ def test_a_missed_run_is_not_made_up_for_by_the_platform(every_stage: Synthesize
         assert every_stage.assembly.queue_of("Control", config["DestinationConfig"]["OnFailure"]["Destination"])
 
 
-@pytest.mark.fault("D3")
 def test_a_run_ends_before_the_next_one_starts(every_stage: Synthesized) -> None:
     """A scheduled function's timeout is shorter than its period."""
     for name in names.SCHEDULED:
@@ -106,7 +102,6 @@ def test_a_run_ends_before_the_next_one_starts(every_stage: Synthesized) -> None
         assert every_stage.function(name).properties["Timeout"] == SIZES[name].timeout_s
 
 
-@pytest.mark.req("F13")
 def test_a_schedule_may_start_its_function_and_nothing_else(every_stage: Synthesized) -> None:
     """One role a schedule, one action, one function; only this account's schedule group may use the role."""
     for name in names.SCHEDULED:

@@ -12,7 +12,7 @@ import pytest
 from infra import release
 from infra.diff import changes
 from shared.core.stage import STAGES
-from tests.infra.conftest import Synthesized
+from tests.infra.conftest import Stages, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
@@ -26,7 +26,8 @@ def released(prod: Synthesized) -> Templates:
 
 
 def _id(templates: Templates, stack: str, kind: str) -> str:
-    return next(key for key, body in templates[stack]["Resources"].items() if body["Type"] == kind)
+    resources: dict[str, Any] = templates[stack]["Resources"]
+    return next(key for key, body in resources.items() if body["Type"] == kind)
 
 
 def _rename_table(templates: Templates) -> None:
@@ -108,9 +109,9 @@ def test_what_is_recorded_is_read_back(tmp_path: Path, released: Templates) -> N
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_this_version_loses_nothing_of_the_last_release(stages: object, name: str) -> None:
+def test_this_version_loses_nothing_of_the_last_release(stages: Stages, name: str) -> None:
     """Deployed over the last release, every store stays what it is."""
-    stage: Synthesized = stages(name)  # type: ignore[operator]
+    stage = stages(name)
     after = {stack: release.normalized(template) for stack, template in stage.assembly.templates.items()}
     before = release.read(name)
     assert before, "no release is recorded: run python -m infra.diff --accept"

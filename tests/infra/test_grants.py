@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from infra.grants import GRANTS, WORKER, Resource, granted
-from infra.rules.assembly import listed
 from infra.rules.assembly import Resource as TemplateResource
+from infra.rules.assembly import listed
 from shared.contract import names
 from tests.infra.conftest import Synthesized
 
@@ -39,19 +39,15 @@ def _functions(stage: Synthesized) -> dict[str, str]:
     return {**{name: name for name in names.ENGINE_FUNCTIONS}, **workers}
 
 
-@pytest.mark.fault("J7")
 def test_a_role_holds_exactly_its_entry(every_stage: Synthesized) -> None:
     """Action by action, the deployed roles and the table of grants are equal; own logs come on top."""
     for function, entry in _functions(every_stage).items():
-        held = [
-            action for statement in _statements(every_stage, function) for action in listed(statement["Action"])
-        ]
+        held = [action for statement in _statements(every_stage, function) for action in listed(statement["Action"])]
         wanted = [action for grant in GRANTS[entry] for action in grant.actions]
         assert sorted(held) == sorted([*wanted, *LOGS]), function
         assert {statement["Effect"] for statement in _statements(every_stage, function)} == {"Allow"}
 
 
-@pytest.mark.fault("J7")
 def test_a_worker_touches_its_own_lane_only(every_stage: Synthesized) -> None:
     """Its queue, its secret, the shared tables and the content store: no other queue, no second secret."""
     resources = {
@@ -59,7 +55,7 @@ def test_a_worker_touches_its_own_lane_only(every_stage: Synthesized) -> None:
         for statement in _statements(every_stage, names.worker("support"))
     }
     assert resources["OwnQueue"].endswith(f":{names.queue(every_stage.spec.name, 'support')}']]}}")
-    secret = every_stage.the("AWS::SecretsManager::Secret")
+    secret = every_stage.the("AWS::SecretsManager::Secret", Name=names.secret(every_stage.spec.name, "support"))
     assert resources["Secret"] == str({"Ref": secret.id})
 
 
@@ -76,11 +72,7 @@ def test_what_nobody_may_do() -> None:
 
 def test_triage_can_only_lose_what_is_written_elsewhere() -> None:
     """Triage is the only one that deletes messages from a dead-letter queue, and it sends none."""
-    deletes = {
-        function
-        for function in GRANTS
-        if (Resource.DEAD_LETTERS, "sqs:DeleteMessage") in granted(function)
-    }
+    deletes = {function for function in GRANTS if (Resource.DEAD_LETTERS, "sqs:DeleteMessage") in granted(function)}
     assert deletes == {"triage"}
     assert not any(action == SENDS for on, action in granted("triage", to_code=True))
 

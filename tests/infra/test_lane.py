@@ -6,31 +6,33 @@ from dataclasses import replace
 
 import pytest
 
+from infra.rules.assembly import Resource
 from infra.rules.queues import dead_letter_queues, policies_of, queue_sources
 from infra.stage import load_stage
 from shared.contract import names
 from shared.core.lane import LaneSpec
-from tests.infra.conftest import Synthesize, Synthesized
+from tests.infra.conftest import Stages, Synthesize, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
 
-def _lane(stage: Synthesized) -> LaneSpec:
-    return stage.spec.lanes["support"]
+def _lane_of(stage: Synthesized, queue: Resource) -> LaneSpec:
+    """The lane a queue belongs to."""
+    by_queue = {names.queue(stage.spec.name, lane.name): lane for lane in stage.spec.lanes.values()}
+    return by_queue[queue.properties["QueueName"]]
 
 
-@pytest.mark.fault("B1")
+@pytest.mark.fault("K4")
 def test_a_batch_is_not_delivered_again_while_it_is_worked_on(every_stage: Synthesized) -> None:
     """The queue's visibility timeout is at least six function timeouts, and both come from one entry."""
     for _, queue, function in queue_sources(every_stage.assembly):
         assert function is not None
         assert queue.properties["VisibilityTimeout"] >= 6 * function.properties["Timeout"]
-        lane = _lane(every_stage)
+        lane = _lane_of(every_stage, queue)
         told = (queue.properties["VisibilityTimeout"], function.properties["Timeout"])
         assert told == (lane.visibility_s, lane.function_timeout_s)
 
 
-@pytest.mark.fault("B2")
 def test_throttles_do_not_dead_letter_good_jobs(every_stage: Synthesized) -> None:
     """At least ten receives before a message counts as dead."""
     for queue, _ in dead_letter_queues(every_stage.assembly):
@@ -67,37 +69,37 @@ def test_a_rollback_repoints_one_alias(every_stage: Synthesized) -> None:
     """The event source reads for the alias `live`, and the version it pointed at before is kept."""
     for mapping, _, _ in queue_sources(every_stage.assembly):
         assert mapping.properties["FunctionName"]["Fn::Join"][1][-1] == f":{names.LIVE}"
-    alias = every_stage.the("AWS::Lambda::Alias", Name=names.LIVE)
-    version = every_stage.assembly.referred(alias.stack, alias.properties["FunctionVersion"])
-    assert version is not None
-    assert version.body["DeletionPolicy"] == "Retain"
+    for alias in every_stage.assembly.resources("AWS::Lambda::Alias"):
+        assert alias.properties["Name"] == names.LIVE
+        version = every_stage.assembly.referred(alias.stack, alias.properties["FunctionVersion"])
+        assert version is not None
+        assert version.body["DeletionPolicy"] == "Retain"
 
 
 @pytest.mark.req("C7")
 def test_the_cap_is_the_throttle_and_the_reserve_only_the_ceiling(prod: Synthesized) -> None:
     """The event source starts at the baseline; reserved concurrency is the ceiling, above it."""
-    lane = _lane(prod)
-    ((mapping, _, function),) = list(queue_sources(prod.assembly))
-    assert function is not None
-    assert mapping.properties["ScalingConfig"] == {"MaximumConcurrency": lane.baseline}
-    assert function.properties["ReservedConcurrentExecutions"] == lane.ceiling >= lane.baseline
+    for mapping, queue, function in queue_sources(prod.assembly):
+        lane = _lane_of(prod, queue)
+        assert function is not None
+        assert mapping.properties["ScalingConfig"] == {"MaximumConcurrency": lane.baseline}
+        assert function.properties["ReservedConcurrentExecutions"] == lane.ceiling >= lane.baseline
 
 
-def test_a_small_account_reserves_nothing(stages: object) -> None:
+def test_a_small_account_reserves_nothing(stages: Stages) -> None:
     """Where the stage says so, no concurrency is reserved: a fresh account has ten to give."""
-    dev = stages("dev")  # type: ignore[operator]
+    dev = stages("dev")
     assert all(
         "ReservedConcurrentExecutions" not in function.properties
         for function in dev.assembly.resources("AWS::Lambda::Function")
     )
 
 
-@pytest.mark.fault("B5")
 def test_one_bad_item_returns_alone(every_stage: Synthesized) -> None:
     """The mapping asks which items failed, and takes batches as the lane says."""
-    for mapping, _, _ in queue_sources(every_stage.assembly):
+    for mapping, queue, _ in queue_sources(every_stage.assembly):
         assert mapping.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-        assert mapping.properties["BatchSize"] == _lane(every_stage).batch_size
+        assert mapping.properties["BatchSize"] == _lane_of(every_stage, queue).batch_size
 
 
 def test_a_secret_is_made_empty_and_kept(prod: Synthesized) -> None:
@@ -116,7 +118,7 @@ def test_everything_says_whose_it_is(every_stage: Synthesized) -> None:
         assert tags["penstock:stage"] == every_stage.spec.name
         assert tags["penstock:version"] == "9.9.9"
         if resource.stack.startswith("Lane-"):
-            assert tags["penstock:lane"] == "support"
+            assert f"Lane-{tags['penstock:lane'].replace('_', '-')}" == resource.stack
 
 
 def test_a_new_lane_is_one_entry(synthesize: Synthesize) -> None:

@@ -54,7 +54,6 @@ def test_tables_have_the_keys_of_the_contract(prod: Synthesized) -> None:
     assert {name: _keys(_table(prod, name)["KeySchema"]) for name in names.TABLES} == wanted
 
 
-@pytest.mark.fault("C5")
 def test_only_rows_that_may_expire_do(prod: Synthesized) -> None:
     """Jobs, effects and run slots carry an expiry; switches and history never do."""
     expiring = {
@@ -85,7 +84,6 @@ def test_tables_cost_nothing_while_idle(prod: Synthesized) -> None:
     assert {_table(prod, name)["BillingMode"] for name in names.TABLES} == {"PAY_PER_REQUEST"}
 
 
-@pytest.mark.fault("I6")
 def test_content_is_encrypted_private_and_erasable(prod: Synthesized) -> None:
     """A key of its own, no public access, no versions: a deleted text is gone."""
     bucket = prod.the("AWS::S3::Bucket").properties

@@ -65,7 +65,6 @@ def test_known_troubles_have_an_alarm(every_stage: Synthesized, name: str) -> No
     every_stage.the(ALARM, AlarmName=f"{names.PREFIX}-{every_stage.spec.name}-{name}")
 
 
-@pytest.mark.fault("B12")
 def test_admission_may_be_a_minute_behind(prod: Synthesized) -> None:
     """The stream's iterator age has its alarm at 60 s."""
     alarm = prod.the(ALARM, AlarmName=naming.alarm("prod", "stream", "stream-behind")).properties
@@ -134,7 +133,10 @@ def test_a_stage_whose_alarms_reach_nobody_says_so(every_stage: Synthesized) -> 
 def test_one_key_in_the_stage_file_is_an_address(synthesize: Synthesize) -> None:
     """An e-mail subscribes; both Slack ids make a channel that can show and not do; neither warns any more."""
     spec = replace(
-        load_stage("prod"), alarm_email="on-call@example.com", slack_workspace_id="T00000000", slack_channel_id="C00000000"
+        load_stage("prod"),
+        alarm_email="on-call@example.com",
+        slack_workspace_id="T00000000",
+        slack_channel_id="C00000000",
     )
     stage = synthesize(spec)
     assert not stage.refused

@@ -66,6 +66,7 @@ class DynamoDbEffectStore:
                 ":new_fence": attributes.whole(fence),
                 ":now": attributes.time(now),
             },
+            read_back=True,
         )
         if not isinstance(written, ConditionFalse):
             return rows.effect_from_item(written)
@@ -126,8 +127,10 @@ class DynamoDbEffectStore:
         condition: str,
         used: tuple[str, ...],
         values: Item,
+        *,
+        read_back: bool = False,
     ) -> Item | ConditionFalse:
-        """One conditional update; the row after it."""
+        """One conditional update; the row after it, if it is asked for."""
         answer = write_if(
             PORT,
             lambda: self._client.update_item(
@@ -140,15 +143,16 @@ class DynamoDbEffectStore:
                 ConditionExpression=condition,
                 ExpressionAttributeNames=conditions.names(used),
                 ExpressionAttributeValues=values,
-                ReturnValues="ALL_NEW",
+                ReturnValues="ALL_NEW" if read_back or self._meter.counts else "NONE",
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             ),
         )
         if isinstance(answer, ConditionFalse):
             self._meter.refused(PORT, operation, old=answer.item)
             return answer
-        self._meter.write(PORT, operation, old=None, new=answer["Attributes"])
-        return answer["Attributes"]
+        item: Item = answer.get("Attributes", {})
+        self._meter.write(PORT, operation, old=None, new=item)
+        return item
 
     def _found(self, row: EffectRow, answer: ConditionFalse) -> EffectRow:
         if answer.item is None:

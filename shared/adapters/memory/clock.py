@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from shared.core.moment import whole_ms
 from shared.core.ports import Clock
 
+_ALMOST_A_MS = timedelta(microseconds=999)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -41,9 +42,9 @@ class VirtualClock:
                 self._now = whole_ms(self._now + timedelta(seconds=seconds))
 
     def advance_to(self, moment: datetime) -> None:
-        """Move the time on to `moment`; a moment that has passed changes nothing."""
+        """Move the time on to `moment`, never short of it; a moment that has passed changes nothing."""
         with self._lock:
-            self._now = max(self._now, whole_ms(moment))
+            self._now = max(self._now, whole_ms(moment + _ALMOST_A_MS))
 
     def skewed(self, seconds: float) -> Clock:
         """The same time as a machine whose clock is wrong by `seconds` sees it."""
@@ -54,7 +55,7 @@ class SkewedClock:
     """One machine's wrong idea of the time."""
 
     def __init__(self, clock: VirtualClock, seconds: float) -> None:
-        self._clock, self._skew = clock, timedelta(seconds=seconds)
+        self._clock, self._skew = clock, timedelta(milliseconds=round(seconds * 1000))
 
     def now(self) -> datetime:
         """What this machine believes."""

@@ -25,6 +25,8 @@ from shared.core.lane import LaneSpec
 from shared.core.moment import iso, parse
 from shared.core.ports import Claimed, Clock, NotClaimed, WaitingEntry
 
+_ENDED = frozenset(word for status in Status if status.ended for word in rows.spellings(status))
+
 
 class MemoryJobStore:
     """The jobs table, its stream and its sparse index."""
@@ -42,6 +44,8 @@ class MemoryJobStore:
         self._index = WaitingIndex(clock=self._clock, lag_s=index_lag_s)
         self._rows: dict[str, Row] = {}
         self._planted: set[str] = set()
+        self.open_jobs = 0
+        """Rows that are in no end state; unreadable ones count."""
         self._lock = threading.RLock()
         self.stream = MemoryStream(clock=self._clock)
 
@@ -141,6 +145,7 @@ class MemoryJobStore:
             row = self._rows.pop(table.job_pk(job_id), None)
             if row is not None:
                 self._index.follow(table.job_pk(job_id), None)
+                self.open_jobs -= _open(row.item)
                 self.stream.append(row, None)
 
     def item(self, job_id: str) -> Item | None:
@@ -177,12 +182,17 @@ class MemoryJobStore:
     def _write(self, operation: str, pk: str, old: Row | None, new: Row) -> None:
         self._rows[pk] = new
         place, before = _place(new.item), None if old is None else old.item
+        self.open_jobs += _open(new.item) - (before is not None and _open(before))
         if place != (None if before is None else _place(before)):
             self._index.follow(pk, place)
         self._meter.write("jobs", operation, old=before, new=new.item)
         if before != new.item:
             # DynamoDB writes no stream record for a write that changes nothing.
             self.stream.append(old, new)
+
+
+def _open(item: Item) -> bool:
+    return "status" in item and item["status"].get("S") not in _ENDED
 
 
 def _as_read(present: Job, before: Job) -> bool:

@@ -121,6 +121,8 @@ class MemoryLaneQueues:
         self._lock = threading.RLock()
         self.receives: dict[str, int] = {}
         """How often each job's messages were received, all messages together."""
+        self.most_receives = 0
+        """The highest receive count any one message reached."""
 
     def send(self, messages: Sequence[Message]) -> list[Message]:
         """Take messages; with `refuse_p`, some entries of a batch are refused, as SendMessageBatch may do."""
@@ -139,6 +141,16 @@ class MemoryLaneQueues:
         with self._lock:
             return self.queue(lane).depth()
 
+    @property
+    def undisturbed(self) -> bool:
+        """True when this queue neither doubles nor refuses on its own."""
+        return not self._duplicate_p and not self._refuse_p
+
+    def calm(self) -> None:
+        """From now on nothing is refused any more."""
+        with self._lock:
+            self._refuse_p = 0.0
+
     def receive(self, lane: str, *, limit: int = 10, hide_s: float | None = None) -> list[Received]:
         """What an event source hands to a worker: messages hidden for the lane's visibility time-out."""
         spec = self._lanes.get(lane)
@@ -150,6 +162,7 @@ class MemoryLaneQueues:
                 self.dead_letters.add(lane, message.body, message.group)
             received = [_received(message) for message in taken]
             for one in received:
+                self.most_receives = max(self.most_receives, one.delivery.receive_count)
                 if one.delivery.job_id is not None:
                     self.receives[one.delivery.job_id] = self.receives.get(one.delivery.job_id, 0) + 1
         return received

@@ -22,6 +22,7 @@ class MemoryEffectStore:
     def __init__(self, *, meter: Meter | None = None) -> None:
         self._rows: dict[str, dict[str, Item]] = {}
         self._meter = meter or UNMETERED
+        self._read: dict[int, tuple[Item, EffectRow]] = {}
         self._lock = threading.RLock()
 
     def intend(self, row: EffectRow) -> EffectRow | None:
@@ -82,16 +83,24 @@ class MemoryEffectStore:
         with self._lock:
             items = [item for _, item in sorted(self._rows.get(table.job_pk(job_id), {}).items())]
             self._meter.read("effects", "of_job", items, consistent=True)
-        return [rows.effect_from_item(item) for item in items]
+        return [self._reading(item) for item in items]
 
     def _present(self, row: EffectRow) -> EffectRow | None:
         item = self._rows.get(table.job_pk(row.job_id), {}).get(table.effect_sk(row.name))
-        return None if item is None else rows.effect_from_item(item)
+        return None if item is None else self._reading(item)
+
+    def _reading(self, item: Item) -> EffectRow:
+        """What a row says, read once: rows are replaced, never changed."""
+        known = self._read.get(id(item))
+        if known is None or known[0] is not item:
+            known = self._read[id(item)] = (item, rows.effect_from_item(item))
+        return known[1]
 
     def _write(self, operation: str, row: EffectRow) -> None:
         of_job = self._rows.setdefault(table.job_pk(row.job_id), {})
         old, new = of_job.get(table.effect_sk(row.name)), rows.effect_item(row)
         of_job[table.effect_sk(row.name)] = new
+        self._read.pop(id(old), None)
         self._meter.write("effects", operation, old=old, new=new)
 
     def _refused(self, operation: str, row: EffectRow) -> None:

@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
+from shared.core.errors import PenstockError
+
 Id = str | int | float | bool | None
 
 
@@ -38,7 +40,7 @@ class MemoryTelemetry:
 
     def error(self, name: str, exc: BaseException, **ids: Id) -> None:
         """Keep an error as its type and code."""
-        self.events.append(Event(name, ids, type(exc).__name__, str(getattr(exc, "code", ""))))
+        self.events.append(Event(name, ids, type(exc).__name__, exc.code if isinstance(exc, PenstockError) else ""))
 
     def named(self, name: str) -> list[Event]:
         """Every event of that name."""

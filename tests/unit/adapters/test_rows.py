@@ -25,6 +25,7 @@ from tests.builders import NOW, a_job, a_lane, a_switch, an_effect_row
 CANARY = "Dear customer, my card is 4111"
 LANE = a_lane()
 
+task_names = st.from_regex(r"[a-z][a-z0-9_]{0,31}", fullmatch=True)
 codes = st.text("abcdefgh_:|#.0123456789é", min_size=1, max_size=20)
 times = st.datetimes(datetime(2000, 1, 2), datetime(2199, 1, 1), timezones=st.just(UTC)).map(whole_ms)
 seconds = times.map(lambda at: at.replace(microsecond=0))
@@ -38,8 +39,8 @@ jobs = st.builds(
     Job,
     job_id=st.uuids().map(str),
     lane=st.just("support"),
-    tenant=codes,
-    task=codes,
+    tenant=task_names,
+    task=task_names,
     key=codes,
     created_at=times,
     updated_at=times,

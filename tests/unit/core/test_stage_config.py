@@ -12,19 +12,16 @@ from hypothesis import strategies as st
 
 from shared.core.errors import BadInput
 from shared.core.stage import STAGES, StageSpec, merged
-from tests.unit.core.strategies import names
 
 CONFIG = Path(__file__).parents[3] / "config"
 BASE: dict[str, Any] = {
     "vendors": {"helpdesk": {"kind": "helpdesk", "base_url": "https://helpdesk.example.com"}},
     "lanes": {"support": {"tasks": ["answer_event"], "vendors": ["helpdesk"]}},
 }
-trees = st.recursive(
-    st.none() | st.integers() | st.lists(st.integers(), max_size=2),
-    lambda inner: st.dictionaries(names, inner, max_size=3),
-    max_leaves=8,
-)
-tables = st.dictionaries(names, trees, max_size=4)
+settings_names = st.sampled_from("abc")
+leaves = st.none() | st.integers(0, 9) | st.lists(st.integers(0, 9), max_size=2)
+trees = leaves | st.dictionaries(settings_names, leaves | st.dictionaries(settings_names, leaves))
+tables = st.dictionaries(settings_names, trees)
 
 
 def shipped(stage: str) -> StageSpec:

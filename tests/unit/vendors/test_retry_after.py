@@ -26,7 +26,7 @@ def waited_s(header: str | None) -> float:
 
 
 @pytest.mark.fault("G7")
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     header=st.none()
     | st.text(max_size=60)

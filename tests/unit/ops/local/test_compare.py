@@ -9,8 +9,8 @@ import pytest
 
 from ops.local import compare
 from ops.local.clients import Clients
-from ops.local.compare import NOTHING, assert_deployed, unlike
-from ops.local.template import StackTemplate
+from ops.local.compare import NOTHING, Difference, assert_deployed, unlike
+from ops.local.template import Resource, StackTemplate
 
 Deployed = Callable[..., tuple[StackTemplate, ...]]
 
@@ -79,10 +79,21 @@ def test_tags_are_excused(clients: Clients, deployed: Deployed) -> None:
     assert assert_deployed([StackTemplate(name=template.name, body={"Resources": {"Dlq": tagged}})], clients) == []
 
 
+def test_a_cap_the_app_moved_counts_only_on_a_new_stack() -> None:
+    """What the app itself changes at run time is excused by name, when it is deployed over a running stack."""
+    mapping = Resource(stack="s", logical_id="m", type="AWS::Lambda::EventSourceMapping", properties={}, path="s/m")
+    moved = Difference(resource=mapping, property="ScalingConfig.MaximumConcurrency", wanted=4, found=6)
+    batch = Difference(resource=mapping, property="BatchSize", wanted=10, found=1)
+    assert compare.excuse(moved, compare.MOVED_WHILE_RUNNING)
+    assert not compare.excuse(moved)
+    assert not compare.excuse(batch, compare.MOVED_WHILE_RUNNING)
+
+
 def test_every_excuse_has_a_reason() -> None:
     """What is not compared says why."""
     assert all(reason for reason in compare.NOT_COMPARED.values())
     assert all(reason for reason in compare.EXCUSED.values())
+    assert all(reason for reason in compare.MOVED_WHILE_RUNNING.values())
     assert not set(compare.NOT_COMPARED) & set(compare.OBSERVED)
 
 

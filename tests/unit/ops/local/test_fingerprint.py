@@ -39,11 +39,22 @@ def test_a_rewrite_of_the_same_size_counts(app: Path) -> None:
     assert fingerprint(app) != before
 
 
-@pytest.mark.parametrize("name", ["tests/test_x.py", ".git/HEAD", "docs/a.md", "infra/__pycache__/state.pyc"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/test_x.py",
+        ".git/HEAD",
+        "docs/a.md",
+        "infra/__pycache__/state.pyc",
+        "build/reports/proof.json",
+        "build/lambda/stream.zip",
+        "build/local/stream/handler.py",
+    ],
+)
 def test_what_the_app_is_not_made_of_does_not_count(app: Path, name: str) -> None:
-    """Tests, documents and caches deploy nothing."""
+    """Tests, documents, reports, other stages' packages, and a package's folder beside its archive deploy nothing."""
     before = fingerprint(app)
-    (app / name).parent.mkdir(exist_ok=True)
+    (app / name).parent.mkdir(parents=True, exist_ok=True)
     (app / name).write_text("something else")
     assert fingerprint(app) == before
 

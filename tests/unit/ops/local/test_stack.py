@@ -31,6 +31,9 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
+        if self.headers["x-amz-target"]:
+            self.reply(b'{"SecretList": []}')
+            return
         row = "<StackName>CDKToolkit</StackName><StackStatus>CREATE_COMPLETE</StackStatus>"
         created = "<CreateStackResult><StackId>x</StackId></CreateStackResult>"
         described = f"<DescribeStacksResult><Stacks><member>{row}</member></Stacks></DescribeStacksResult>"

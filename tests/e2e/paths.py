@@ -1,0 +1,292 @@
+"""Every path of every function, driven on the local stack: what is recorded then is what the code really needs."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from ops.local.clients import Clients
+from ops.local.state import StackState
+from ops.local.vendor_control import VendorControl
+from shared.adapters import rows
+from shared.adapters.aws.control import DynamoDbControlStore
+from shared.adapters.aws.effects import DynamoDbEffectStore
+from shared.adapters.aws.jobs import DynamoDbJobStore
+from shared.adapters.aws.lanes import deployed_lanes
+from shared.adapters.aws.ledger import DynamoDbLedger
+from shared.client import Penstock
+from shared.contract import envelope, names, table
+from shared.core.effects import EffectRow, EffectState, effect_id_of
+from shared.core.errors import UnreadableRow
+from shared.core.job import Category, Job, Status, job_id_of
+from shared.core.lane import LaneSpec
+from shared.core.moment import iso, whole_ms
+from shared.core.switches import Level, Switch
+
+STAGE, LANE, TASK, VENDOR = "local", "support", "answer_event", "helpdesk"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalStage:
+    """A running stack, as its producers, its operators and its tests reach it."""
+
+    state: StackState
+    clients: Clients
+
+    @cached_property
+    def lanes(self) -> dict[str, LaneSpec]:
+        return dict(deployed_lanes(STAGE))
+
+    @cached_property
+    def penstock(self) -> Penstock:
+        return Penstock(STAGE, lanes=self.lanes)
+
+    @cached_property
+    def jobs(self) -> DynamoDbJobStore:
+        return DynamoDbJobStore(
+            client=self.clients.of("dynamodb"), table_name=names.table(STAGE, "jobs"), lanes=self.lanes
+        )
+
+    @cached_property
+    def effects(self) -> DynamoDbEffectStore:
+        return DynamoDbEffectStore(client=self.clients.of("dynamodb"), table_name=names.table(STAGE, "effects"))
+
+    @cached_property
+    def control(self) -> DynamoDbControlStore:
+        return DynamoDbControlStore(client=self.clients.of("dynamodb"), table_name=names.table(STAGE, "control"))
+
+    @cached_property
+    def ledger(self) -> DynamoDbLedger:
+        return DynamoDbLedger(client=self.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
+
+    @cached_property
+    def vendor(self) -> VendorControl:
+        return VendorControl(self.state.vendor_url)
+
+    def enqueue(self, key: str = "", *, payload: dict[str, Any] | None = None, **more: Any) -> str:
+        """One support event; its conversation is its key."""
+        key = key or f"evt-{uuid.uuid4().hex[:12]}"
+        body = {"conversation_id": f"c-{key}"} if payload is None else payload
+        tenant = more.pop("tenant", "acme")
+        return self.penstock.enqueue(LANE, TASK, tenant, key, body, **more).job_id
+
+    def job(self, job_id: str) -> Job:
+        job = self.jobs.get(job_id)
+        assert job is not None, f"no row for {job_id}"
+        return job
+
+    def ended(self, *job_ids: str, patience_s: float = 60.0) -> list[Job]:
+        """The jobs, once all of them have ended."""
+        until(lambda: all(self.job(job_id).status.ended for job_id in job_ids), patience_s, "the jobs to end")
+        return [self.job(job_id) for job_id in job_ids]
+
+    def rows(self) -> list[Job]:
+        return [row for row in self.jobs.scan() if not isinstance(row, UnreadableRow)]
+
+    def run(self, schedule: str) -> dict[str, Any]:
+        """Run a scheduled function now; the record of its slot is removed if its schedule was there first."""
+        for _ in range(3):
+            reply = self.clients.of("lambda").invoke(FunctionName=names.function(STAGE, schedule), Payload=b"{}")
+            answer: dict[str, Any] = json.loads(reply["Payload"].read())
+            assert "FunctionError" not in reply, answer
+            if answer["ran"]:
+                return answer
+            self._forget_slots(schedule)
+        raise AssertionError(f"{schedule} found its slot taken three times")
+
+    def plant(self, job: Job, wpk: str | None = None) -> Job:
+        """Write a row as a crash would have left it."""
+        item = rows.job_item(job, wpk or table.ordered_wpk(job.lane, 0, job.priority))
+        self.clients.of("dynamodb").put_item(TableName=names.table(STAGE, "jobs"), Item=item)
+        return job
+
+    def send(self, body: str, *, dead_letters: bool = False) -> None:
+        """A message straight into the lane's queue or its dead-letter queue."""
+        queue = names.dead_letter_queue(STAGE, LANE) if dead_letters else names.queue(STAGE, LANE)
+        sqs = self.clients.of("sqs")
+        sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=queue)["QueueUrl"], MessageBody=body)
+
+    def switch(self, level: Level, scope: str = f"lane/{LANE}") -> None:
+        self.control.set_switch(Switch(scope=scope, level=level, by="test", why="a test", at=datetime.now(UTC)))
+
+    def _forget_slots(self, schedule: str) -> None:
+        for run in self.ledger.runs(schedule, limit=5):
+            key = {"pk": {"S": table.run_pk(schedule)}, "sk": {"S": run.slot}}
+            self.clients.of("dynamodb").delete_item(TableName=names.table(STAGE, "ledger"), Key=key)
+
+
+def until(true: Callable[[], bool], patience_s: float, what: str) -> None:
+    """Poll with a deadline."""
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, f"gave up waiting for {what} after {patience_s} s"
+        time.sleep(0.1)
+
+
+def a_row(key: str, *, age: timedelta = timedelta(hours=3), **changes: Any) -> Job:
+    """A job's row of some time ago."""
+    then = whole_ms(datetime.now(UTC) - age)
+    job = Job(
+        job_id=job_id_of(LANE, "planted", TASK, key),
+        lane=LANE,
+        tenant="planted",
+        task=TASK,
+        key=key,
+        created_at=then,
+        updated_at=then,
+    )
+    return replace(job, **changes)
+
+
+def walk_every_path(stage: LocalStage) -> None:
+    """Drive every function through every call it can make."""
+    _open_path_and_retry(stage)
+    _closed_switch(stage)
+    _dead_worker(stage)
+    _dead_letters(stage)
+    _sweep(stage)
+    _audit(stage)
+
+
+def _open_path_and_retry(stage: LocalStage) -> None:
+    done = stage.enqueue()
+    future = stage.enqueue(not_before=datetime.now(UTC) + timedelta(seconds=4))
+    malformed = stage.enqueue(payload={"topic": "general"})
+    stage.run("dispatcher")
+    jobs = stage.ended(done, future, malformed)
+    assert [job.status for job in jobs] == [Status.COMPLETED, Status.COMPLETED, Status.FAILED]
+
+
+def _closed_switch(stage: LocalStage) -> None:
+    """Held by the stream consumer at admission, and by the worker at its claim."""
+    stage.switch(Level.DRAIN)
+    try:
+        time.sleep(6)  # a change is felt when the caches of five seconds are over: that is what is waited for
+        held = stage.enqueue()
+        until(lambda: stage.job(held).waits, 20, "admission to hold the job")
+        met = stage.plant(a_row(f"met-{uuid.uuid4().hex[:8]}", age=timedelta(seconds=0), due=None))
+        stage.send(envelope.encode_ticket(met.job_id, LANE))
+        until(lambda: stage.job(met.job_id).waits, 20, "the worker to hold the job")
+    finally:
+        stage.switch(Level.NORMAL)
+    time.sleep(6)
+    stage.run("dispatcher")
+    stage.ended(held)
+
+
+def _dead_worker(stage: LocalStage) -> None:
+    """A redelivery meets a stale claim with an open intent: its effects are read, the vendor deduplicates."""
+    claimed = whole_ms(datetime.now(UTC) - timedelta(minutes=5))
+    key = f"dead-{uuid.uuid4().hex[:8]}"
+    ref = f"payload/{key}"
+    stage.clients.of("s3").put_object(
+        Bucket=names.bucket(STAGE, stage.state.account, stage.state.region),
+        Key=ref,
+        Body=json.dumps({"conversation_id": f"c-{key}"}).encode(),
+    )
+    job = a_row(key, status=Status.PROCESSING, claimed_at=claimed, claimed_by="dead", fence=1, payload_ref=ref)
+    stage.plant(job)
+    stage.effects.intend(
+        EffectRow(
+            effect_id=effect_id_of(job.job_id, "reply"),
+            job_id=job.job_id,
+            name="reply",
+            vendor=VENDOR,
+            state=EffectState.INTENT,
+            fence=1,
+            first_intent_at=claimed,
+            intent_at=claimed,
+        )
+    )
+    stage.send(envelope.encode_ticket(job.job_id, LANE))
+    assert Status.COMPLETED is stage.ended(job.job_id)[0].status
+
+
+def _dead_letters(stage: LocalStage) -> None:
+    """Each kind of message triage can meet."""
+    unreadable = f"not ours {uuid.uuid4()}"
+    never_claimed = stage.plant(a_row(f"never-{uuid.uuid4().hex[:8]}", status=Status.QUEUED, due=None))
+    claimed_at = whole_ms(datetime.now(UTC) - timedelta(minutes=10))
+    stale = stage.plant(
+        a_row(
+            f"stale-{uuid.uuid4().hex[:8]}",
+            status=Status.PROCESSING,
+            fence=1,
+            claimed_at=claimed_at,
+            claimed_by="dead",
+        )
+    )
+    for body in (
+        unreadable,
+        envelope.encode_ticket(never_claimed.job_id, LANE),
+        envelope.encode_ticket(stale.job_id, LANE),
+    ):
+        stage.send(body, dead_letters=True)
+    stage.run("triage")
+    until(lambda: stage.job(never_claimed.job_id).status is Status.FAILED, 30, "triage to label the dead letter")
+    assert Category.INFRASTRUCTURE is stage.job(never_claimed.job_id).category
+    assert any(job.tenant == "quarantine" for job in stage.rows())
+
+
+def _sweep(stage: LocalStage) -> None:
+    """A claim made by a run, whose run died."""
+    claimed_at = whole_ms(datetime.now(UTC) - timedelta(minutes=10))
+    job = a_row(
+        f"run-{uuid.uuid4().hex[:8]}",
+        status=Status.PROCESSING,
+        fence=1,
+        claimed_at=claimed_at,
+        claimed_by="a-run",
+        due=claimed_at,
+    )
+    stage.plant(job, table.claimed_wpk(LANE))
+    stage.run("sweeper")
+    assert stage.job(job.job_id).status is not Status.PROCESSING
+
+
+def _audit(stage: LocalStage) -> None:
+    """A lost message, a dead claim nobody rescued, a failed job without its dead letter."""
+    claimed_at = whole_ms(datetime.now(UTC) - timedelta(hours=2))
+    lost = stage.plant(a_row(f"lost-{uuid.uuid4().hex[:8]}", status=Status.CANCELED))
+    dead = a_row(
+        f"claim-{uuid.uuid4().hex[:8]}",
+        status=Status.PROCESSING,
+        fence=1,
+        claimed_at=claimed_at,
+        claimed_by="dead",
+    )
+    stage.plant(dead)
+    failed = stage.plant(
+        a_row(f"failed-{uuid.uuid4().hex[:8]}", status=Status.FAILED, category=Category.POISON, signature="x")
+    )
+    until(lambda: _letter_taken(stage, failed.job_id), 20, "the stream to send the dead letter")
+    # Written in place of a canceled row, so that no stream record sends it: the message is lost from the start.
+    item = rows.job_item(replace(lost, status=Status.QUEUED))
+    item["status"] = {"S": "pending"}
+    stage.clients.of("dynamodb").put_item(TableName=names.table(STAGE, "jobs"), Item=item)
+    stage.run("auditor")
+    until(lambda: stage.job(lost.job_id).status.ended, 30, "the lost job to run")
+    assert stage.job(dead.job_id).status is not Status.PROCESSING
+
+
+def _letter_taken(stage: LocalStage, job_id: str) -> bool:
+    """Receive and delete the job's dead letter, as if retention had lost it."""
+    sqs = stage.clients.of("sqs")
+    url = sqs.get_queue_url(QueueName=names.dead_letter_queue(STAGE, LANE))["QueueUrl"]
+    reply = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=1)
+    for message in reply.get("Messages", ()):
+        if job_id in message["Body"]:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            return True
+    return False
+
+
+def now_iso() -> str:
+    """For reports."""
+    return iso(datetime.now(UTC))

@@ -1,0 +1,50 @@
+"""The calls each function makes equal its grants: a missing action would fail on AWS, an unused one is too much."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.grants import GRANTS, WORKER, Resource
+from ops.local import stack
+from shared.contract import names
+from tests.e2e.paths import LANE, STAGE, LocalStage, walk_every_path
+
+UNUSED: dict[tuple[str, Resource, str], str] = {
+    (WORKER, Resource.CONTENT, "s3:PutObject"): "for tasks that keep a result; the support lane keeps none",
+    (WORKER, Resource.CONTENT_KEY, "kms:Decrypt"): "S3 calls it on the function's behalf",
+    (WORKER, Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
+    ("triage", Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
+}
+"""Grants that no call on the local stack can show, each with its reason."""
+
+
+@pytest.fixture(scope="module")
+def called(stage: LocalStage) -> dict[str, set[tuple[str, str]]]:
+    walk_every_path(stage)
+    return stack.calls(stage.state.name)
+
+
+@pytest.mark.fault("J7")
+@pytest.mark.parametrize("function", sorted(GRANTS))
+def test_a_function_calls_what_it_is_granted_and_nothing_else(
+    function: str, called: dict[str, set[tuple[str, str]]]
+) -> None:
+    """Action by action, resource by resource; an exception is listed with its reason."""
+    deployed = names.function(STAGE, names.worker(LANE) if function == WORKER else function)
+    made = {(_resource(arn), action) for action, arn in called.get(deployed, set())}
+    granted = {(grant.on, action) for grant in GRANTS[function] if not grant.by_platform for action in grant.actions}
+    excused = {(on, action) for of, on, action in UNUSED if of == function}
+    assert set() == made - granted, "called without a grant"
+    assert excused == granted - made, "granted and never called (or an exception that no longer holds)"
+
+
+def _resource(arn: str) -> Resource:
+    """What an ARN is, in the words of the grants."""
+    kind = arn.split(":")[2]
+    tail = arn.rpartition(":")[2]
+    if kind == "dynamodb":
+        name = tail.removeprefix("table/").removeprefix(f"penstock-{STAGE}-")
+        return Resource.WAITING if name == "jobs/index/waiting" else Resource(name)
+    if kind == "sqs":
+        return Resource.DEAD_LETTERS if tail.endswith("-dlq") else Resource.LANE_QUEUES
+    return {"s3": Resource.CONTENT, "secretsmanager": Resource.SECRET, "kms": Resource.CONTENT_KEY}[kind]

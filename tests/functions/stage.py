@@ -1,0 +1,149 @@
+"""The real handlers on memory adapters: only the builders of `wiring` are replaced."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from shared.contract import env, envelope
+from shared.core.errors import UnreadableRow
+from shared.core.job import Job
+from shared.runtime import wiring
+from shared.runtime.settings import WorkerSettings
+from shared.usecases.context import Task
+from shared.usecases.run_attempt import Worker
+from tests.builders import a_job
+from tests.unit.usecases.desk import Desk
+from tests.vendors_and_tasks import VendorKind
+
+LANE = {"tasks": ["answer_event"], "vendors": ["helpdesk"], "parallel": 4, "batch_size": 10}
+ENVIRONMENT = {
+    env.STAGE: "test",
+    env.LANE: "support",
+    env.LANES: json.dumps({"support": LANE}),
+    env.JOBS_TABLE: "jobs",
+    env.EFFECTS_TABLE: "effects",
+    env.CONTROL_TABLE: "control",
+    env.LEDGER_TABLE: "ledger",
+    env.CONTENT_BUCKET: "content",
+    env.QUEUE_URLS: json.dumps({"support": "https://sqs/support"}),
+    env.DLQ_URLS: json.dumps({"support": "https://sqs/support-dlq"}),
+    env.VENDORS: "{}",
+    env.PERIOD_S: "60",
+}
+HANDLERS = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support")
+
+
+@dataclass
+class LambdaContext:
+    """What Lambda hands a function beside the event."""
+
+    aws_request_id: str = "00000000-0000-4000-8000-000000000001"
+    left_s: float = 55.0
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.left_s * 1000)
+
+
+@dataclass
+class Stage:
+    """A deployed stage in memory."""
+
+    desk: Desk
+    invocations: int = 0
+    handlers: dict[str, Any] = field(default_factory=dict)
+
+    def invoke(self, function: str, event: Any, *, left_s: float = 55.0) -> Any:
+        """One invocation of the real handler; its wiring is kept between invocations, as Lambda keeps it."""
+        if function not in self.handlers:
+            self.handlers[function] = importlib.reload(importlib.import_module(f"functions.{function}.handler"))
+        self.invocations += 1
+        request_id = f"00000000-0000-4000-8000-{self.invocations:012d}"
+        return self.handlers[function].handler(event, LambdaContext(request_id, left_s))
+
+    def returned(self, *records: Any) -> list[str]:
+        """The messages a worker gives back."""
+        answer = self.invoke("support", {"Records": list(records)})
+        return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+    def jobs(self) -> list[Job]:
+        return [row for row in self.desk.jobs.scan() if not isinstance(row, UnreadableRow)]
+
+    def enqueue(self, key: str = "event-1", **more: Any) -> Job:
+        """A job of the real task; its payload is a conversation of that name."""
+        payload = more.pop("payload", {"conversation_id": f"c-{key}", "topic": "billing"})
+        ref = self.desk.enqueue("answer_event", key=key, payload=payload, **more)
+        return self.desk.job(ref.job_id)
+
+
+@contextmanager
+def a_stage(kind: VendorKind = VendorKind.NEITHER, *, tasks: Mapping[str, Task] | None = None) -> Iterator[Stage]:
+    """The handlers, wired to memory; `tasks` instead of the lane's own."""
+    from functions.support.tasks import TASKS
+
+    used = TASKS if tasks is None else tasks
+    desk = Desk(kind=kind, tasks=used, parallel=4, batch_size=10)
+
+    def worker(settings: WorkerSettings, given: Mapping[str, Task], telemetry: Any) -> Worker:
+        return Worker(
+            lane=settings.lane,
+            tasks=given if tasks is None else tasks,
+            jobs=desk.jobs,
+            effects=desk.effects,
+            content=desk.content,
+            vendors={desk.vendor.name: desk.vendor},
+            board=desk.board,
+            clock=desk.clock,
+            telemetry=telemetry,
+        )
+
+    built: dict[str, Any] = {
+        "clock": lambda: desk.clock,
+        "ledger": lambda table: desk.ledger,
+        "jobs": lambda settings: desk.jobs,
+        "effects": lambda settings: desk.effects,
+        "lane_queues": lambda settings: desk.queues,
+        "dead_letter_queues": lambda settings: desk.dead_letters,
+        "viewer": lambda settings: desk.viewer,
+        "_content": lambda bucket, connections=1: desk.content,
+        "worker": worker,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, builder in built.items():
+            patch.setattr(wiring, name, builder)
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        if tasks is not None:
+            lane = {**LANE, "tasks": list(tasks)}
+            patch.setenv(env.LANES, json.dumps({"support": lane}))
+        yield Stage(desk)
+
+
+# ------------------------------------------------------------------------------------------------ events
+def sqs_record(job: Job | None = None, **overrides: Any) -> dict[str, Any]:
+    """One record of an SQS event, for a job's ticket."""
+    job = job or a_job()
+    record = {
+        "messageId": f"{job.job_id[:8]}-message",
+        "receiptHandle": "r",
+        "body": envelope.encode_ticket(job.job_id, job.lane),
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1767225600000"},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+    }
+    return {**record, **overrides}
+
+
+def stream_record(item: Any, event: str = "INSERT") -> dict[str, Any]:
+    """One record of the jobs table's stream."""
+    return {"eventID": "1", "eventName": event, "dynamodb": {"NewImage": item, "SequenceNumber": "1"}}
+
+
+def stream_event(*items: Any) -> dict[str, Any]:
+    return {"Records": [stream_record(item) for item in items]}

@@ -1,0 +1,203 @@
+"""The scheduled doors: any event will do, one run per slot, and bad rows or messages stop none of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.contract import env, envelope
+from shared.core.job import Category, Job, Status
+from shared.runtime.door import DoorFailed
+from tests.builders import NOW, a_job
+from tests.functions.stage import ENVIRONMENT, Stage, a_stage
+from tests.unit.core.strategies import json_values
+from tests.unit.usecases.desk import Flaky
+
+SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
+
+
+def tick(stage: Stage, function: str, event: Any = None) -> dict[str, int]:
+    """A run in a slot of its own; its counts."""
+    stage.desk.clock.advance(60)
+    answer = stage.invoke(function, {} if event is None else event)
+    assert answer["ran"]
+    counts: dict[str, int] = answer["counts"]
+    return counts
+
+
+@pytest.mark.req("F8")
+@pytest.mark.fault("D1")
+@pytest.mark.parametrize("function", SCHEDULED)
+def test_fired_three_times_it_runs_once(function: str) -> None:
+    """The others answer that they did not run, which is no error."""
+    with a_stage() as stage:
+        answers = [stage.invoke(function, {}) for _ in range(3)]
+        assert [answer["ran"] for answer in answers] == [True, False, False]
+        (run,) = stage.desk.ledger.runs(function, limit=5)
+        assert run.finished_at is not None
+        assert dict(run.counts) == answers[0]["counts"]
+
+
+@given(event=json_values, function=st.sampled_from(SCHEDULED))
+def test_what_fires_it_does_not_matter(event: Any, function: str) -> None:
+    """Nothing of a scheduled event is read: a slot is derived from the time."""
+    with a_stage() as stage:
+        assert stage.invoke(function, event)["ran"]
+
+
+rows = st.lists(
+    st.tuples(
+        st.sampled_from(["good", "unknown status", "no fields", "bad time", "bad lane"]), st.sampled_from(Status)
+    ),
+    max_size=5,
+)
+
+
+@pytest.mark.fault("K1")
+@given(planted=rows, bodies=st.lists(st.text(max_size=20), max_size=3))
+def test_no_row_and_no_message_stops_a_run(planted: list[tuple[str, Status]], bodies: list[str]) -> None:
+    """Each runs over any mixture of good, strange and unreadable rows and dead messages, and finishes."""
+    with a_stage() as stage:
+        for n, (kind, status) in enumerate(planted):
+            job = stage.desk.put(a_job(key=f"event-{n}", task="answer_event", status=status, due=NOW))
+            item = dict(stage.desk.jobs.item(job.job_id) or {})
+            if kind == "unknown status":
+                item["status"] = {"S": "hibernating"}
+            elif kind == "no fields":
+                item = {name: item[name] for name in ("pk", "status", "wpk", "wsk")}
+            elif kind == "bad time":
+                item["created_at"] = {"S": "yesterday"}
+            elif kind == "bad lane":
+                item["lane"] = {"S": "Not a lane"}
+            stage.desk.jobs.plant(item)
+            stage.desk.dead_letters.add("support", envelope.encode_ticket(job.job_id, "support"))
+        for body in bodies:
+            stage.desk.dead_letters.add("support", body)
+        stage.desk.clock.advance(7200)
+        for function in SCHEDULED:
+            tick(stage, function)
+
+
+def test_the_dispatcher_sends_what_is_due() -> None:
+    """And counts by lane."""
+    with a_stage() as stage:
+        stage.enqueue(not_before=NOW + timedelta(seconds=90))
+        counts = tick(stage, "dispatcher")
+        assert (counts["support.nominated"], counts["support.sent"]) == (1, 1)
+
+
+def test_the_sweeper_reports_what_is_overdue() -> None:
+    """Counts by lane."""
+    with a_stage() as stage:
+        stage.enqueue(not_before=NOW + timedelta(seconds=1))
+        stage.desk.clock.advance(3600)
+        assert tick(stage, "sweeper")["support.overdue"] == 1
+
+
+@pytest.mark.fault("A11", "B2")
+def test_triage_names_what_died() -> None:
+    """A ticket that was never claimed, and bytes nobody can read."""
+    with a_stage() as stage:
+        job = stage.enqueue()
+        stage.desk.dead_letters.add("support", envelope.encode_ticket(job.job_id, "support"))
+        stage.desk.dead_letters.add("support", "the customer's words")
+        counts = tick(stage, "triage")
+        assert (counts["support.infrastructure"], counts["support.quarantined"]) == (1, 1)
+        assert stage.desk.job(job.job_id).category is Category.INFRASTRUCTURE
+
+
+def test_triage_looks_again_only_when_the_depth_changed_or_time_has_passed() -> None:
+    """Bounded work in a long incident; nothing is forgotten either."""
+    with a_stage() as stage:
+        job = stage.desk.put(a_job(status=Status.FAILED))
+        stage.desk.admit(job)
+        looked = [tick(stage, "triage")["support.looked_at"] for _ in range(12)]
+        assert looked[0] == 1
+        assert looked[1:].count(1) == 1
+        assert stage.desk.dead_letters.depth("support").total == 1
+
+
+@pytest.mark.fault("B12")
+def test_the_auditor_mends() -> None:
+    """A job whose message was lost is sent again."""
+    with a_stage() as stage:
+        job = stage.enqueue()
+        stage.desk.clock.advance(3600)
+        assert tick(stage, "auditor") == {"jobs": 1, "findings": 1, "repaired": 1}
+        assert stage.desk.queued_messages() == [job.job_id]
+
+
+@pytest.mark.fault("I1")
+@pytest.mark.parametrize("function", SCHEDULED)
+def test_an_outage_is_told_by_its_code(function: str) -> None:
+    """The schedule's own failure queue hears of it; the next slot tries again."""
+    with a_stage() as stage:
+        flaky = Flaky(stage.desk.ledger, "open_run")
+        flaky.down = True
+        stage.desk.ledger = flaky  # type: ignore[assignment]
+        with pytest.raises(DoorFailed, match=f"^{function}:unavailable$"):
+            stage.invoke(function, {})
+        flaky.down = False
+        assert stage.invoke(function, {})["ran"]
+
+
+def test_a_run_stops_before_its_function_does() -> None:
+    """With no time left the dispatcher begins nothing."""
+    with a_stage() as stage:
+        for n in range(3):
+            stage.enqueue(f"event-{n}", not_before=NOW + timedelta(seconds=1))
+        stage.desk.clock.advance(60)
+        answer = stage.invoke("dispatcher", {}, left_s=9)
+        assert answer["counts"]["support.nominated"] == 0
+
+
+# ----------------------------------------------------------------------------------------- the environment
+NEEDS = {
+    "stream": (env.STAGE, env.LANES),
+    "dispatcher": (env.STAGE, env.LANES, env.LEDGER_TABLE, env.PERIOD_S),
+    "triage": (env.STAGE, env.LANES, env.LEDGER_TABLE, env.PERIOD_S, env.CONTENT_BUCKET),
+    "support": (
+        *(env.STAGE, env.LANES, env.LANE, env.JOBS_TABLE, env.EFFECTS_TABLE),
+        *(env.CONTROL_TABLE, env.CONTENT_BUCKET, env.VENDORS),
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "name"), [(f, name) for f, names in NEEDS.items() for name in names])
+def test_a_missing_variable_stops_the_function(function: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that its environment is wrong, by code or by the variable's name, and runs nothing."""
+    with a_stage() as stage:
+        monkeypatch.delenv(name)
+        with pytest.raises(Exception, match=f"bad_input|{name}"):
+            stage.invoke(function, {"Records": []})
+        monkeypatch.setenv(name, ENVIRONMENT[name])
+
+
+@pytest.mark.parametrize("value", ["", "not json", "[]", "{}", json.dumps({"support": {"tasks": []}})])
+def test_lanes_that_make_no_sense_are_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the variable's or the setting's name."""
+    from shared.core.errors import BadInput
+    from shared.runtime.settings import WorkerSettings
+
+    with pytest.raises(BadInput, match=r"PENSTOCK_LANES|lanes\.support\.tasks"):
+        WorkerSettings.from_env({**ENVIRONMENT, env.LANES: value})
+
+
+def test_a_job_travels_through_every_door() -> None:
+    """Enqueued, admitted, worked on, audited: the whole way on the real handlers."""
+    with a_stage() as stage:
+        job = stage.enqueue()
+        from tests.functions.stage import sqs_record, stream_event
+
+        item = stage.desk.jobs.item(job.job_id)
+        assert stage.invoke("stream", stream_event(item))["sent"] == 1
+        assert stage.returned(sqs_record(job)) == []
+        for function in SCHEDULED:
+            tick(stage, function)
+        (after,) = [row for row in stage.desk.jobs.scan() if isinstance(row, Job)]
+        assert (after.status, after.result, len(stage.desk.vendor.accepts)) == (Status.COMPLETED, "replied", 1)

@@ -1,0 +1,204 @@
+"""Steer: what an operator may do to one job or one switch, with who and why, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.core.effects import EffectState
+from shared.core.errors import BadInput, IllegalMove, UnknownLane
+from shared.core.job import Job, Status
+from shared.core.switches import Level
+from shared.usecases import steer
+from shared.usecases.run_attempt import Answer
+from tests.builders import NOW, a_job, a_ticket, an_effect_row
+from tests.unit.usecases.desk import Desk, Flaky
+
+LATER = NOW + timedelta(hours=1)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def cancel(desk: Desk, job_id: str, **more: Any) -> Job:
+    values: dict[str, Any] = {"by": "alice", "why": "wrong order", **more}
+    return steer.cancel(
+        job_id,
+        jobs=desk.jobs,
+        effects=desk.effects,
+        history=desk.history,
+        lanes=desk.lanes,
+        clock=desk.clock,
+        **values,
+    )
+
+
+def schedule(desk: Desk, job_id: str, at: Any, **more: Any) -> Job:
+    values: dict[str, Any] = {"by": "alice", "why": "after lunch", **more}
+    return steer.schedule(job_id, at, jobs=desk.jobs, history=desk.history, clock=desk.clock, **values)
+
+
+@pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING, Status.FAILED, Status.BATCH_SUBMITTED])
+def test_a_job_is_withdrawn_with_who_and_why(desk: Desk, status: Status) -> None:
+    """Canceled in the row, noted in the history; its message, if any, is acknowledged without running."""
+    job = desk.put(a_job(status=status))
+    after = cancel(desk, job.job_id)
+    assert desk.job(job.job_id) == after
+    assert (after.status, after.moves[-1].reason.endswith(":alice")) == (Status.CANCELED, True)
+    (event,) = desk.history.of(f"job/{job.job_id}", limit=5)
+    assert (event.kind, event.by, event.detail) == ("cancel", "alice", {"was": status.value, "why": "wrong order"})
+    assert desk.work(a_ticket(job)) is Answer.ACKNOWLEDGE
+    assert desk.vendor.requests == 0
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.CANCELED])
+def test_what_is_over_cannot_be_withdrawn(desk: Desk, status: Status) -> None:
+    """Final is final."""
+    job = desk.put(a_job(status=status))
+    with pytest.raises(IllegalMove):
+        cancel(desk, job.job_id)
+    assert desk.history.of(f"job/{job.job_id}", limit=5) == []
+
+
+@pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING, Status.FAILED])
+def test_a_job_with_an_open_effect_cannot_be_withdrawn(desk: Desk, status: Status) -> None:
+    """It may have reached the vendor: its outcome must be known first."""
+    job = desk.put(a_job(status=status))
+    desk.effects.intend(an_effect_row(job_id=job.job_id))
+    with pytest.raises(BadInput, match="has an open effect"):
+        cancel(desk, job.job_id)
+    assert desk.job(job.job_id) == job
+
+
+def test_a_running_job_that_has_sent_cannot_be_withdrawn(desk: Desk) -> None:
+    """Only before any intent; a queued one with a refused effect may go."""
+    running = desk.put(a_job(key="a", status=Status.PROCESSING))
+    queued = desk.put(a_job(key="b"))
+    for job in (running, queued):
+        row = an_effect_row(job_id=job.job_id, state=EffectState.REFUSED)
+        desk.effects.intend(row)
+    with pytest.raises(BadInput, match="has begun to send"):
+        cancel(desk, running.job_id)
+    assert cancel(desk, queued.job_id).status is Status.CANCELED
+
+
+def test_a_canceled_job_stays_so_when_its_worker_returns(desk: Desk) -> None:
+    """The fence rose against it."""
+    from shared.core.outcome import Done
+
+    def task(job: Job, ctx: object) -> Done:
+        cancel(desk, job.job_id)
+        return Done("late")
+
+    desk.tasks = {"reply": task}
+    job = desk.put(a_job())
+    assert desk.work(job) is Answer.RETURN
+    assert (desk.job(job.job_id).status, desk.job(job.job_id).result) == (Status.CANCELED, None)
+    assert desk.work(job, by="w2/2") is Answer.ACKNOWLEDGE
+
+
+@pytest.mark.parametrize("at", [LATER, NOW - timedelta(hours=1)])
+def test_a_queued_job_is_given_another_time(desk: Desk, at: datetime) -> None:
+    """The past means now; the dispatcher brings it then."""
+    job = desk.put(a_job(due=NOW + timedelta(days=1), not_before_at=NOW + timedelta(days=1)))
+    after = schedule(desk, job.job_id, at)
+    assert (after.not_before_at, after.due, after.blocked_by) == (at, at, "scheduled:alice")
+    desk.clock.advance_to(max(at, NOW))
+    assert desk.dispatch().sent == 1
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "naive": ("at", {"at": datetime(2026, 1, 1)}),
+    "text": ("at", {"at": "soon"}),
+    "nothing": ("at", {"at": None}),
+    "no reason": ("why", {"why": ""}),
+    "blank reason": ("why", {"why": " \n "}),
+    "long reason": ("why", {"why": "x" * 201}),
+}
+
+
+@pytest.mark.parametrize(("field", "values"), REFUSED.values(), ids=REFUSED)
+def test_a_change_needs_a_time_and_a_reason(desk: Desk, field: str, values: dict[str, Any]) -> None:
+    """Refused by name, and nothing is written."""
+    job = desk.put(a_job())
+    with pytest.raises(BadInput) as refused:
+        schedule(desk, job.job_id, **{"at": LATER, **values})
+    assert refused.value.field == field
+    assert desk.job(job.job_id) == job
+
+
+@pytest.mark.parametrize("status", sorted(set(Status) - {Status.QUEUED}))
+def test_only_a_queued_job_can_be_given_another_time(desk: Desk, status: Status) -> None:
+    """The error says what it is instead."""
+    job = desk.put(a_job(status=status))
+    with pytest.raises(BadInput, match=f"is {status}; only a queued job"):
+        schedule(desk, job.job_id, LATER)
+
+
+def test_what_does_not_exist_is_named(desk: Desk) -> None:
+    """A job, or its lane."""
+    with pytest.raises(BadInput, match="does not exist in this stage"):
+        cancel(desk, a_job().job_id)
+    stranger = desk.put(a_job(lane="mail"))
+    with pytest.raises(UnknownLane):
+        cancel(desk, stranger.job_id)
+
+
+def test_a_job_that_changed_meanwhile_is_looked_at_again(desk: Desk) -> None:
+    """Nothing is written over what somebody else did."""
+    job = desk.put(a_job())
+
+    class Racing(Flaky):
+        def get(self, job_id: str) -> Job | None:
+            seen = jobs.get(job_id)
+            jobs.claim(job_id, by="w", now=NOW)
+            return seen
+
+    jobs = desk.jobs
+    desk.jobs = Racing(jobs)  # type: ignore[assignment]
+    with pytest.raises(BadInput, match="changed meanwhile; look at it again"):
+        schedule(desk, job.job_id, LATER)
+    assert desk.history.of(f"job/{job.job_id}", limit=5) == []
+
+
+@pytest.mark.req("C2")
+@pytest.mark.parametrize("level", list(Level))
+def test_a_switch_is_set_with_who_and_why(desk: Desk, level: Level) -> None:
+    """Felt by the next look, noted in the history; closing takes one person."""
+    made = steer.set_switch(
+        "lane/support",
+        level,
+        automation_enabled=False,
+        by="alice",
+        why="vendor  is\nsick",
+        control=desk.control,  # type: ignore[arg-type]
+        history=desk.history,
+        clock=desk.clock,
+    )
+    assert (made.why, made.at) == ("vendor is sick", NOW)
+    standing = desk.board.read().standing(["lane/support"])
+    assert (standing.level, standing.paid_calls_closed_by) == (level, "lane/support")
+    (event,) = desk.history.of("switch/lane/support", limit=5)
+    assert (event.kind, event.by) == ("switch", "alice")
+    assert event.detail == {"level": level.word, "automation_enabled": False, "why": "vendor is sick"}
+
+
+@pytest.mark.parametrize(("scope", "why", "field"), [("everything", "x", "scope"), ("all", "", "why")])
+def test_a_malformed_switch_is_not_set(desk: Desk, scope: str, why: str, field: str) -> None:
+    """A scope nobody is in, or no reason."""
+    with pytest.raises(BadInput) as refused:
+        steer.set_switch(
+            scope,
+            Level.HALT,
+            by="alice",
+            why=why,
+            control=desk.control,  # type: ignore[arg-type]
+            history=desk.history,
+            clock=desk.clock,
+        )
+    assert refused.value.field == field
+    assert desk.board.read().entries == {}

@@ -109,6 +109,7 @@ class World:
         self._later: list[tuple[datetime, int, Callable[[], None]]] = []
         self._ticks = {name: START + timedelta(seconds=period) for name, period in PERIODS.items()}
         self._ids = 0
+        self._stream_again_at = START
 
     # ------------------------------------------------------------------------------------- from outside
     def enqueue(
@@ -221,14 +222,17 @@ class World:
                 self._later.remove(due)
                 due[2]()
                 return True
-        steps = [self._stream_step, self._worker_step]
         if self.rng is not None and self.rng.random() < 0.5:
-            steps.reverse()
-        return any(step() for step in steps) or any(self._tick(name, now) for name in PERIODS)
+            done = self._worker_step() or self._stream_step()
+        else:
+            done = self._stream_step() or self._worker_step()
+        return done or (min(self._ticks.values()) <= now and any(self._tick(name, now) for name in PERIODS))
 
     def _next_time(self) -> datetime | None:
         times = [process.resume_at for process in self._frozen if process.resume_at is not None]
         times += [at for at, _, _ in self._later]
+        if self.stream_on and self.reader.behind and self.idle("stream") is not None:
+            times.append(self._stream_again_at)
         if self.workers_on and self.idle("worker") is not None:
             visible = self.queues.next_at()
             times += [visible] if visible is not None else []
@@ -237,7 +241,7 @@ class World:
 
     # ------------------------------------------------------------------------------------ who does what
     def _stream_step(self) -> bool:
-        if not self.stream_on or self.reader.behind == 0:
+        if not self.stream_on or self.reader.behind == 0 or self.clock.now() < self._stream_again_at:
             return False
         process = self.idle("stream")
         if process is None:
@@ -310,9 +314,11 @@ class World:
             except Crashed:
                 self.crashes += 1
                 process.memory.clear()
+                self._rest(process)
             except PenstockError as exc:
                 # The platform's answer to a failed invocation: what it held comes again.
                 self.invocation_errors[f"{process.role}:{exc.code}"] += 1
+                self._rest(process)
             finally:
                 process.busy = False
 
@@ -321,6 +327,11 @@ class World:
             process.strand.begin()
         else:
             guarded()
+
+    def _rest(self, process: Process) -> None:
+        """An event source that reads a stream waits a little before it tries a failed batch again."""
+        if process.role == "stream":
+            self._stream_again_at = self.clock.now() + timedelta(seconds=1)
 
     def _note_fault(self, boundary: Boundary, fault: Fault) -> None:
         self.last_fault_at = self.clock.now()

@@ -37,11 +37,18 @@ def _parts() -> dict[str, Any]:
 
 
 def images_of(event: Mapping[str, Any]) -> list[Job | UnreadableRow]:
-    """The new image of every job record; removals and rows that are not jobs are passed over."""
+    """The new image of every new job and of every job that changed its state.
+
+    Passed over: removals, rows that are not jobs, and a row that stays in its state. A queued job that stays
+    queued was held, handed off or given another time: its message is sent, or the index has it.
+    """
     images: list[Job | UnreadableRow] = []
     for record in event.get("Records", ()):
-        image = (record.get("dynamodb") or {}).get("NewImage")
+        change = record.get("dynamodb") or {}
+        image, before = change.get("NewImage"), change.get("OldImage") or {}
         if record.get("eventName") == "REMOVE" or not image or not is_job(image):
+            continue
+        if before and before.get("status") == image.get("status"):
             continue
         try:
             images.append(job_from_item(image))

@@ -47,7 +47,7 @@ class Effort:
     jobs: int
 
 
-FULL = Effort(cpu_runs=10, throughput_runs=8, cold_runs=10, jobs=30)
+FULL = Effort(cpu_runs=8, throughput_runs=6, cold_runs=10, jobs=30)
 QUICK = Effort(cpu_runs=3, throughput_runs=2, cold_runs=3, jobs=20)
 
 

@@ -145,6 +145,7 @@ def _remember(ctx: typer.Context, stage: StageOption = None, json: JsonOption = 
 
 def _tried(out: Output, work: Callable[[], None]) -> None:
     """Run a command; whatever it raises becomes a sentence and exit code 1."""
+    out.begin()
     try:
         work()
     except (typer.Exit, typer.Abort, _UsageError, BrokenPipeError):
@@ -154,6 +155,8 @@ def _tried(out: Output, work: Callable[[], None]) -> None:
             raise
         out.fail(problem_of(exc))
         raise typer.Exit(1) from None
+    finally:
+        out.quiet()
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

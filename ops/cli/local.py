@@ -133,6 +133,7 @@ def demo(
     from ops.local import demo as story
 
     # For a program the story goes beside the answer: standard output holds the closing numbers alone.
+    asked.out.quiet()
     console = Console(stderr=asked.out.json)
     closing = story.run(
         name=name, headless=headless or asked.out.json or not sys.stdout.isatty(), keep=keep, console=console

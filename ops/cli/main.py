@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from ops.cli import audit, control, cost, doctor, enqueue, jobs, local, runs, status
+from ops.cli import audit, control, cost, doctor, enqueue, jobs, local, new, runs, status
 from ops.cli.command import command, root
 
 app = root(
@@ -26,8 +24,4 @@ app.add_typer(control.app, name="control")
 command(app, "audit", examples=audit.EXAMPLES)(audit.audit)
 command(app, "doctor", examples=doctor.EXAMPLES)(doctor.doctor)
 command(app, "cost", examples=cost.EXAMPLES)(cost.cost)
-
-if find_spec("ops.cli.new") is not None:
-    from importlib import import_module
-
-    app.add_typer(import_module("ops.cli.new").app, name="new")
+app.add_typer(new.app, name="new")

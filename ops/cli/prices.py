@@ -1,12 +1,15 @@
-"""List prices, and what a job calls in its life. The counts are the engine's; tests and the bench hold them."""
+"""List prices, and what a job calls in its life.
+
+Write units are the engine's promised bounds; log bytes, read units and the stream's seconds are estimates.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 REGION = "us-east-1"
-AS_OF = "2026-11"
-"""On-demand list prices in US dollars, without free tiers and discounts. Check before you budget."""
+AS_OF = "2026-03"
+"""On-demand list prices in US dollars as published up to then, typed in by hand: check before you budget."""
 
 MILLION = 1_000_000
 
@@ -17,7 +20,7 @@ STREAM_READ = 0.0
 S3_PUT = 5.00 / MILLION
 S3_GET = 0.40 / MILLION
 SQS_REQUEST = 0.50 / MILLION
-"""0.40 for a standard queue and 0.10 more where messages carry a group (fair queues)."""
+"""0.40 for a standard queue and 0.10 more where messages carry a group (fair queues), taken for every request."""
 INVOCATION = 0.20 / MILLION
 GB_SECOND = 0.0000133334
 """Lambda on arm64."""
@@ -26,7 +29,7 @@ LOG_GB = 0.50
 WRITES_OPEN = 3
 """put, claim, settle."""
 WRITES_WAITED = 8
-"""Of a job that waits once: its place in the waiting index is written and removed, too."""
+"""At most, of a job that waits once: its place in the waiting index is written and removed, too."""
 WRITES_EFFECT = 2
 """intent, record."""
 READS_WAITED = 1.1
@@ -102,10 +105,11 @@ def bill(load: Load) -> list[Item]:
 def assumptions(load: Load) -> list[str]:
     """What the numbers rest on, in sentences."""
     return [
-        f"{REGION} list prices of {AS_OF}, no free tier, no discount",
+        f"{REGION} list prices as known in {AS_OF}, no free tier, no discount: check them before you budget",
         f"{WRITES_OPEN} write units for a job that runs at once, {WRITES_WAITED} for one that waits once"
         f" ({load.waits:.0%} do), {WRITES_EFFECT} more for each effect ({load.effects:g} a job); rows under 1 KB",
         f"{load.batch} messages an invocation, {min(load.batch, load.parallel)} at a time, {load.job_s:g} s a job,"
         f" {load.memory_mb} MB; with one message a batch, SQS and Lambda requests cost {load.batch} times as much",
+        "estimated, not measured: log bytes, read units, the stream consumer's seconds",
         "not counted: storage, what a month costs without any job (keys, alarms, idle polling), and the vendors",
     ]

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
@@ -20,9 +21,11 @@ from shared.core.switches import Level
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.status import Status as Spinner
     from rich.table import Table
     from rich.text import Text
 
+PATIENCE_S = 2.0
 PIPED_WIDTH = 120
 """Columns when nobody says how wide the terminal is."""
 NOTHING = "–"
@@ -43,16 +46,52 @@ class Output:
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
+        self._patience: threading.Timer | None = None
+        self._spinner: Spinner | None = None
+        self._turn = threading.Lock()
 
-    @cached_property
+    @property
     def console(self) -> Console:
         """Answers."""
+        self.quiet()
+        return self._answers
+
+    @property
+    def aside(self) -> Console:
+        """Progress, warnings and errors: not part of the answer."""
+        self.quiet()
+        return self._beside
+
+    @cached_property
+    def _answers(self) -> Console:
         return _console(sys.stdout)
 
     @cached_property
-    def aside(self) -> Console:
-        """Progress, warnings and errors: not part of the answer."""
+    def _beside(self) -> Console:
         return _console(sys.stderr)
+
+    def begin(self) -> None:
+        """From here on, a person who waits for two seconds sees that something goes on."""
+        if not self.json and sys.stderr.isatty():
+            self._patience = threading.Timer(PATIENCE_S, self._still_working)
+            self._patience.daemon = True
+            self._patience.start()
+
+    def quiet(self) -> None:
+        """Nothing turns any more; called before anything is shown."""
+        with self._turn:
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+            if self._spinner is not None:
+                self._spinner.stop()
+                self._spinner = None
+
+    def _still_working(self) -> None:
+        with self._turn:
+            if self._patience is not None:
+                self._spinner = self._beside.status(styled("still working …", "dim"))
+                self._spinner.start()
 
     def document(self, value: object) -> None:
         """The whole answer, for a program."""

@@ -41,7 +41,7 @@ class LaneStatus:
     due: int | None
     """Waiting in the table and due; None for a lane whose waiting jobs cannot be counted cheaply."""
     later: int | None
-    """In the table with a time to come: scheduled, in backoff, or handed over and leased."""
+    """In the table with a time to come: scheduled or in backoff."""
     at_least: bool
     """True when there are more than could be counted."""
     oldest_due_at: datetime | None

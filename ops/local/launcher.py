@@ -156,6 +156,8 @@ def main() -> None:
     name_functions()
     match_absent_parts()
 
+    # Its pollers and the request loop share one interpreter: hand over sooner than after the usual 5 ms.
+    sys.setswitchinterval(0.0005)
     # A burst of Lambdas opens more sockets than the usual soft limit of 1024.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:

@@ -108,7 +108,7 @@ class ScheduleGate:
             open=False,
             key=job.blocked_by or "not_before_at",
             retry_at=at,
-            unblock=f"time; or penstock jobs schedule {job.job_id} --now",
+            unblock=f"time; or penstock jobs schedule {job.job_id} --now --why …",
         )
 
 

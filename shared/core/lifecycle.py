@@ -46,7 +46,7 @@ MOVES: tuple[MoveRule, ...] = (
     MoveRule(_Q, _F, "max_wait", "it was deferred for longer than the lane allows"),
     MoveRule(_Q, _Q, "schedule", "it is given another time"),
     MoveRule(_Q, _Q, "held", "admission or a closed switch keeps it waiting"),
-    MoveRule(_Q, _Q, "handoff", "the dispatcher is about to send its message"),
+    MoveRule(_Q, _Q, "handoff", "the dispatcher has sent its message"),
     MoveRule(_P, _C, "done", "the task ended well"),
     MoveRule(_P, _Q, "retry", "a passing failure; one attempt used"),
     MoveRule(_P, _Q, "defer", "not now; no attempt used"),
@@ -116,14 +116,11 @@ def held(job: Job, reason: str, now: datetime) -> Job:
     return move(job, _Q, "held", now, detail=reason, **waiting(job, job.runnable_at, reason))
 
 
-def handed_off(job: Job, until: datetime, now: datetime) -> Job:
-    """About to be sent: looked at again only at `until`, when a message lost on the way has certainly died.
-
-    The history does not keep this step: the row's place in the index tells it.
-    """
+def handed_off(job: Job, now: datetime) -> Job:
+    """Its message is sent: it leaves the waiting index. The history does not keep this step, the row tells it."""
     if job.status is not _Q:
         raise IllegalMove(job.job_id, job.status, _Q, "handoff")
-    return replace(job, due=until, updated_at=now, blocked_by=None)
+    return replace(job, due=None, updated_at=now, blocked_by=None)
 
 
 def rescheduled(job: Job, at: datetime, reason: str, now: datetime) -> Job:

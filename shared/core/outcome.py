@@ -11,7 +11,7 @@ from shared.core.job import Category, utc
 
 NOT_A_CODE = "not_a_code"
 """Kept instead of a code that was text: text of a customer's may be in it."""
-_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/#-]{0,95}")
+_CODE = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._:@+=/#-]{0,95}")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/-]{0,255}")
 
 
@@ -88,5 +88,10 @@ def checked(outcome: object) -> Outcome:
     return Fail(Category.MALFORMED, "task_returned_no_outcome")
 
 
+def is_code(text: object) -> bool:
+    """True for a short code: no blanks, no line breaks, nothing a sentence needs."""
+    return isinstance(text, str) and _CODE.fullmatch(text) is not None
+
+
 def _code(text: object) -> str:
-    return text if isinstance(text, str) and _CODE.fullmatch(text) else NOT_A_CODE
+    return str(text) if is_code(text) else NOT_A_CODE

@@ -11,6 +11,7 @@ from shared.core.effects import Answer, Call, Effect, EffectRow, Lookup, LookupA
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
+from shared.core.outcome import is_code
 from shared.core.switches import Switch, Switches
 
 
@@ -329,7 +330,8 @@ def dead_letter_of(job: Job) -> DeadLetter:
         lane=job.lane,
         tenant=job.tenant,
         category=job.category.value if job.category else "",
-        signature=job.signature or "",
+        # A row written by another hand may hold anything; a letter holds codes.
+        signature=job.signature if job.signature and is_code(job.signature) else "",
         at=job.updated_at,
     )
 

@@ -1,18 +1,19 @@
-"""Who gets what: adapters built once per environment and handed to the use cases."""
+"""Who gets what: adapters built once per environment and handed to the use cases.
+
+What only an engine function needs is imported where it is built: a worker's cold start does not pay for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
 from shared.adapters.aws.control import DynamoDbControlStore
-from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.jobs import DynamoDbJobStore
-from shared.adapters.aws.ledger import DynamoDbLedger
-from shared.adapters.aws.queues import SqsLaneQueues
 from shared.adapters.aws.secrets import VendorTokens
 from shared.contract import env
 from shared.core.errors import BadInput
@@ -20,15 +21,15 @@ from shared.core.lane import LaneSpec
 from shared.core.ports import Clock, ContentStore, Ledger, Telemetry, Vendor
 from shared.core.stage import VendorSpec
 from shared.runtime.settings import EngineSettings, WorkerSettings
-from shared.usecases.audit import Auditor
 from shared.usecases.context import Task
 from shared.usecases.deadline import Deadline
-from shared.usecases.dispatch import dispatch
 from shared.usecases.run_attempt import Worker
-from shared.usecases.sweep import sweep
 from shared.usecases.switchboard import SwitchBoard
-from shared.usecases.triage import Triage
-from shared.usecases.view import Viewer
+
+if TYPE_CHECKING:
+    from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
+    from shared.adapters.aws.queues import SqsLaneQueues
+    from shared.usecases.view import Viewer
 
 Work = Callable[[Deadline], Mapping[str, int]]
 """What a scheduled function does in one run; the result is its counts."""
@@ -47,6 +48,8 @@ def clock() -> Clock:
 @cache
 def ledger(table_name: str) -> Ledger:
     """The run ledger."""
+    from shared.adapters.aws.ledger import DynamoDbLedger
+
     return DynamoDbLedger(client=client("dynamodb"), table_name=table_name)
 
 
@@ -86,6 +89,8 @@ def vendor(spec: VendorSpec, tokens: VendorTokens) -> Vendor:
 
 def viewer(settings: EngineSettings) -> Viewer:
     """What admission looks at."""
+    from shared.usecases.view import Viewer
+
     control = DynamoDbControlStore(client=client("dynamodb"), table_name=settings.text(env.CONTROL_TABLE))
     return Viewer(
         lanes=settings.lanes,
@@ -98,11 +103,15 @@ def viewer(settings: EngineSettings) -> Viewer:
 
 def lane_queues(settings: EngineSettings) -> SqsLaneQueues:
     """The lanes' queues."""
+    from shared.adapters.aws.queues import SqsLaneQueues
+
     return SqsLaneQueues(client=client("sqs"), urls=settings.urls(env.QUEUE_URLS))
 
 
 def dead_letter_queues(settings: EngineSettings) -> SqsDeadLetterQueues:
     """The lanes' dead-letter queues."""
+    from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
+
     return SqsDeadLetterQueues(client=client("sqs"), urls=settings.urls(env.DLQ_URLS))
 
 
@@ -118,6 +127,8 @@ def effects(settings: EngineSettings) -> DynamoDbEffectStore:
 
 def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One run over every lane that is served as jobs come."""
+    from shared.usecases.dispatch import dispatch
+
     views, store, queues = viewer(settings), jobs(settings), lane_queues(settings)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
@@ -142,6 +153,8 @@ def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One sweep over every lane."""
+    from shared.usecases.sweep import sweep
+
     store, rows = jobs(settings), effects(settings)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
@@ -156,6 +169,8 @@ def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One look at every dead-letter queue whose depth changed, and at all of them every ten minutes."""
+    from shared.usecases.triage import Triage
+
     desk = Triage(
         jobs=jobs(settings),
         effects=effects(settings),
@@ -181,6 +196,8 @@ def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def auditor(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One audit, with repair."""
+    from shared.usecases.audit import Auditor
+
     desk = Auditor(
         lanes=settings.lanes,
         jobs=jobs(settings),

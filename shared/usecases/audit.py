@@ -166,18 +166,21 @@ class Auditor:
     def _dead_letters_of(self, failed: list[Job], report: AuditReport, repair: bool) -> None:
         for name in self.lanes:
             mine = [job for job in failed if job.lane == name]
-            depth = self.dead_letters.depth(name).total if mine else 0
-            # A queue that holds at least as many letters as jobs failed, or more than can be looked
-            # through, is taken at its word: the next audit, or an operator, looks closer.
-            if not mine or depth >= max(len(mine), PEEK_LIMIT):
+            if not mine:
+                continue
+            depth = self.dead_letters.depth(name)
+            if depth.total > PEEK_LIMIT:
+                # More than can be looked through: taken at its word.
                 continue
             settled = self.clock.now() - timedelta(seconds=PEEK_HIDE_S)
             there = {
                 message.job_id for message in self.dead_letters.receive(name, limit=PEEK_LIMIT, hide_s=PEEK_HIDE_S)
             }
-            for job in mine:
-                if job.job_id in there or job.updated_at > settled:
-                    continue
+            missing = [job for job in mine if job.job_id not in there and job.updated_at <= settled]
+            if len(missing) <= depth.in_flight:
+                # Somebody else is looking at that many right now; they cannot be told from missing ones.
+                continue
+            for job in missing:
                 letter = dead_letter_of(job)
                 sent = repair and not persist(lambda letter=letter: self.dead_letters.send([letter]), self.clock)  # type: ignore[misc]
                 report.findings.append(

@@ -55,13 +55,13 @@ def dispatch(
 ) -> Dispatched:
     """Hand off what is due now or before the next run, each with the delay that starts it at its second.
 
-    The index only nominates: each job is read again, asked for again, and moved on condition that nothing
-    changed; only then is its message sent. A message lost after that is sent again when the lease ends.
+    The index only nominates: each job is read again and asked for again. Its message is sent first and it leaves
+    the index after that, so a crash in between sends once more, which the claim meets, and loses nothing.
     """
     done = Dispatched()
     now = clock.now()
     entries = jobs.waiting(lane, due_before=now + timedelta(seconds=look_ahead_s), limit=limit)
-    outbox: list[Message] = []
+    ready: list[tuple[Job, Message]] = []
     for entry in in_turn(entries, now)[:limit]:
         if clock.now() >= stop_at:
             break
@@ -78,18 +78,13 @@ def dispatch(
             if job.blocked_by != verdict.reason:
                 _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
             continue
-        lease = start + timedelta(seconds=lane.visibility_s)
-        if not _move(job, lifecycle.handed_off(job, lease, now), jobs, clock):
-            done.stale_nominations += 1
-            continue
         delay = min(MAX_DELAY_S, math.ceil((start - now).total_seconds()))
-        outbox.append(message_of(job, delay_s=delay))
+        ready.append((job, message_of(job, delay_s=delay)))
         viewer.sent(lane.name)
-        if len(outbox) == SEND_EACH:
-            done.sent += _send(outbox, queues, clock)
-            outbox = []
-    if outbox:
-        done.sent += _send(outbox, queues, clock)
+        if len(ready) == SEND_EACH:
+            done.sent += _hand_off(ready, jobs, queues, clock)
+            ready = []
+    done.sent += _hand_off(ready, jobs, queues, clock)
     if done.nominated:
         telemetry.event("dispatched", lane=lane.name, **done.counts())
     return done
@@ -116,15 +111,20 @@ def _nominee(entry: WaitingEntry, jobs: JobStore, clock: Clock, telemetry: Telem
     return job
 
 
-def _send(outbox: list[Message], queues: LaneQueues, clock: Clock) -> int:
-    refused = persist(lambda: queues.send(outbox), clock)
-    # A refused message is not lost: its job stands in the index and is handed off again after its lease.
-    return len(outbox) - len(refused)
+def _hand_off(ready: list[tuple[Job, Message]], jobs: JobStore, queues: LaneQueues, clock: Clock) -> int:
+    """Send, then let each sent job leave the index; a refused one stays and is nominated again."""
+    if not ready:
+        return 0
+    refused = {message.job_id for message in persist(lambda: queues.send([message for _, message in ready]), clock)}
+    for job, _ in ready:
+        if job.job_id not in refused:
+            # A worker may have claimed it already: then it has left the index by that.
+            _move(job, lifecycle.handed_off(job, clock.now()), jobs, clock)
+    return len(ready) - len(refused)
 
 
-def _move(before: Job, after: Job, jobs: JobStore, clock: Clock) -> bool:
+def _move(before: Job, after: Job, jobs: JobStore, clock: Clock) -> None:
     try:
         persist(lambda: jobs.move(before, after), clock)
     except RowMoved:
-        return False
-    return True
+        return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from shared.core import lifecycle
 from shared.core.admission import Verdict, View, admit
@@ -63,8 +63,8 @@ def _standing(
         return "claimed", *_claimed(job, view, now)
     if job.status is Status.BATCH_SUBMITTED:
         return "claimed", job.updated_at, f"in a provider's batch since {iso(job.updated_at)}"
-    if job.waits and not _handed_off(job, view, now):
-        return "waiting", job.updated_at, f"waiting in the table ({job.blocked_by or 'due'})"
+    if job.waits:
+        return "waiting", job.updated_at, f"waiting in the table ({job.blocked_by or _until(job, now)})"
     return (
         "in_queue",
         job.updated_at,
@@ -72,14 +72,12 @@ def _standing(
     )
 
 
+def _until(job: Job, now: datetime) -> str:
+    return f"not before {iso(job.runnable_at)}" if job.runnable_at > now else "due"
+
+
 def _claimed(job: Job, view: View, now: datetime) -> tuple[datetime, str]:
     since = job.claimed_at or job.updated_at
     if lifecycle.is_stale(job, view.lane, now):
         return since, f"claimed since {iso(since)} by a worker that died; its message brings it back"
     return since, f"claimed since {iso(since)} by {job.claimed_by}"
-
-
-def _handed_off(job: Job, view: View, now: datetime) -> bool:
-    """A hand-off moves the place in the index behind the job's own time by a visibility time-out."""
-    lease = timedelta(seconds=view.lane.visibility_s)
-    return job.blocked_by is None and job.due is not None and job.due >= job.runnable_at + lease and job.due > now

@@ -30,9 +30,7 @@ def settle(
     """The job as it was written. Raises ClaimLost when another worker owns it; nothing was written then."""
     last_try = isinstance(outcome, Retry) and job.attempt_count + 1 >= job.max_attempts
     fails = isinstance(outcome, Fail) and outcome.category is not Category.OUTCOME_UNKNOWN
-    open_intent = (last_try or fails) and any(
-        row.open for row in persist(lambda: effects.of_job(job.job_id), clock)
-    )
+    open_intent = (last_try or fails) and any(row.open for row in persist(lambda: effects.of_job(job.job_id), clock))
     if isinstance(outcome, Fail) and open_intent:
         # Whatever else is wrong with it, nobody knows whether the vendor has it: that comes first.
         outcome = Fail(Category.OUTCOME_UNKNOWN, outcome.error)

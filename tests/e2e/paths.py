@@ -15,10 +15,10 @@ from ops.local.clients import Clients
 from ops.local.state import StackState
 from ops.local.vendor_control import VendorControl
 from shared.adapters import rows
+from shared.adapters.aws.content import S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.jobs import DynamoDbJobStore
-from shared.adapters.aws.lanes import deployed_lanes
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.client import Penstock
 from shared.contract import envelope, names, table
@@ -41,11 +41,14 @@ class LocalStage:
 
     @cached_property
     def lanes(self) -> dict[str, LaneSpec]:
-        return dict(deployed_lanes(STAGE))
+        told = self.clients.of("ssm").get_parameter(Name=names.lanes_parameter(STAGE))["Parameter"]["Value"]
+        return {name: LaneSpec.from_mapping(name, values) for name, values in json.loads(told).items()}
 
     @cached_property
     def penstock(self) -> Penstock:
-        return Penstock(STAGE, lanes=self.lanes)
+        bucket = names.bucket(STAGE, self.state.account, self.state.region)
+        content = S3ContentStore(client=self.clients.of("s3"), bucket=bucket)
+        return Penstock(STAGE, lanes=self.lanes, jobs=self.jobs, content=content)
 
     @cached_property
     def jobs(self) -> DynamoDbJobStore:
@@ -103,6 +106,13 @@ class LocalStage:
     def plant(self, job: Job, wpk: str | None = None) -> Job:
         """Write a row as a crash would have left it."""
         item = rows.job_item(job, wpk or table.ordered_wpk(job.lane, 0, job.priority))
+        self.clients.of("dynamodb").put_item(TableName=names.table(STAGE, "jobs"), Item=item)
+        return job
+
+    def plant_unseen(self, job: Job) -> Job:
+        """Write a queued row that the stream does not carry on: as if its record and its message were lost."""
+        item = rows.job_item(job)
+        item["status"] = {"S": "pending"}  # an older spelling: read everywhere, passed by the stream's filter
         self.clients.of("dynamodb").put_item(TableName=names.table(STAGE, "jobs"), Item=item)
         return job
 
@@ -205,13 +215,14 @@ def _dead_worker(stage: LocalStage) -> None:
         )
     )
     stage.send(envelope.encode_ticket(job.job_id, LANE))
-    assert Status.COMPLETED is stage.ended(job.job_id)[0].status
+    (ended,) = stage.ended(job.job_id)
+    assert Status.COMPLETED is ended.status, ended
 
 
 def _dead_letters(stage: LocalStage) -> None:
     """Each kind of message triage can meet."""
     unreadable = f"not ours {uuid.uuid4()}"
-    never_claimed = stage.plant(a_row(f"never-{uuid.uuid4().hex[:8]}", status=Status.QUEUED, due=None))
+    never_claimed = stage.plant_unseen(a_row(f"never-{uuid.uuid4().hex[:8]}"))
     claimed_at = whole_ms(datetime.now(UTC) - timedelta(minutes=10))
     stale = stage.plant(
         a_row(
@@ -253,7 +264,7 @@ def _sweep(stage: LocalStage) -> None:
 def _audit(stage: LocalStage) -> None:
     """A lost message, a dead claim nobody rescued, a failed job without its dead letter."""
     claimed_at = whole_ms(datetime.now(UTC) - timedelta(hours=2))
-    lost = stage.plant(a_row(f"lost-{uuid.uuid4().hex[:8]}", status=Status.CANCELED))
+    lost = stage.plant_unseen(a_row(f"lost-{uuid.uuid4().hex[:8]}"))
     dead = a_row(
         f"claim-{uuid.uuid4().hex[:8]}",
         status=Status.PROCESSING,
@@ -266,10 +277,6 @@ def _audit(stage: LocalStage) -> None:
         a_row(f"failed-{uuid.uuid4().hex[:8]}", status=Status.FAILED, category=Category.POISON, signature="x")
     )
     until(lambda: _letter_taken(stage, failed.job_id), 20, "the stream to send the dead letter")
-    # Written in place of a canceled row, so that no stream record sends it: the message is lost from the start.
-    item = rows.job_item(replace(lost, status=Status.QUEUED))
-    item["status"] = {"S": "pending"}
-    stage.clients.of("dynamodb").put_item(TableName=names.table(STAGE, "jobs"), Item=item)
     stage.run("auditor")
     until(lambda: stage.job(lost.job_id).status.ended, 30, "the lost job to run")
     assert stage.job(dead.job_id).status is not Status.PROCESSING

@@ -129,7 +129,7 @@ def _lines(stage: LocalStage, function: str) -> list[logs.LogLine]:
 
 def test_the_contract_suites_hold_on_the_local_stack(stage: LocalStage) -> None:
     """What memory and moto promise, the emulator's DynamoDB, SQS and S3 keep: the same suites, unchanged."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "e2e"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-o", "cache_dir=.cache/contract", "-m", "e2e"]
     done = subprocess.run(
         [*command, "tests/contract"],
         cwd=Path(ROOT),

@@ -140,9 +140,10 @@ def sqs_record(job: Job | None = None, **overrides: Any) -> dict[str, Any]:
     return {**record, **overrides}
 
 
-def stream_record(item: Any, event: str = "INSERT") -> dict[str, Any]:
+def stream_record(item: Any, event: str = "INSERT", old: Any = None) -> dict[str, Any]:
     """One record of the jobs table's stream."""
-    return {"eventID": "1", "eventName": event, "dynamodb": {"NewImage": item, "SequenceNumber": "1"}}
+    images = {"NewImage": item} | ({} if old is None else {"OldImage": old})
+    return {"eventID": "1", "eventName": event, "dynamodb": {**images, "SequenceNumber": "1"}}
 
 
 def stream_event(*items: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from shared.core.job import Category, Job, Status
 from shared.runtime.door import DoorFailed
 from tests.builders import NOW, a_job
 from tests.functions.stage import ENVIRONMENT, Stage, a_stage
-from tests.unit.core.strategies import json_values
+from tests.unit.core.strategies import few, json_values
 from tests.unit.usecases.desk import Flaky
 
 SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
@@ -43,6 +43,7 @@ def test_fired_three_times_it_runs_once(function: str) -> None:
         assert dict(run.counts) == answers[0]["counts"]
 
 
+@few
 @given(event=json_values, function=st.sampled_from(SCHEDULED))
 def test_what_fires_it_does_not_matter(event: Any, function: str) -> None:
     """Nothing of a scheduled event is read: a slot is derived from the time."""
@@ -59,6 +60,7 @@ rows = st.lists(
 
 
 @pytest.mark.fault("K1")
+@few
 @given(planted=rows, bodies=st.lists(st.text(max_size=20), max_size=3))
 def test_no_row_and_no_message_stops_a_run(planted: list[tuple[str, Status]], bodies: list[str]) -> None:
     """Each runs over any mixture of good, strange and unreadable rows and dead messages, and finishes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from shared.adapters import rows
 from shared.core.job import Category, Job, Status
 from shared.core.switches import Level
 from shared.runtime.door import DoorFailed
-from tests.builders import a_job
+from tests.builders import NOW, a_job
 from tests.functions.stage import a_stage, stream_event, stream_record
 from tests.unit.usecases.desk import Flaky
 
@@ -95,6 +96,43 @@ def test_removals_are_never_admitted() -> None:
     with a_stage() as stage:
         event = {"Records": [stream_record(_item(stage.enqueue()), "REMOVE")]}
         assert stage.invoke("stream", event)["sent"] == 0
+
+
+@pytest.mark.fault("B7")
+@pytest.mark.parametrize("in_s", [0, 40])
+def test_a_hand_off_is_not_sent_a_second_time(in_s: int) -> None:
+    """The dispatcher has sent its message; the record of its leaving the index is nobody's work."""
+    with a_stage() as stage:
+        job = stage.enqueue(not_before=NOW + timedelta(seconds=60 + in_s))
+        stage.desk.clock.advance(60)
+        seen = stage.desk.jobs.stream.last
+        assert stage.desk.dispatch().sent == 1
+        changes = [
+            stream_record(record.new.item, record.event_name, record.old.item)
+            for record in stage.desk.jobs.stream.since(seen, 10)
+            if record.new is not None and record.old is not None
+        ]
+        assert changes
+        assert stage.invoke("stream", {"Records": changes})["sent"] == 0
+        assert stage.desk.queued_messages() == [job.job_id]
+        assert not stage.desk.job(job.job_id).waits
+
+
+@pytest.mark.parametrize("status", ["processing", "failed", "batch_submitted"])
+def test_a_move_to_queued_is_admitted(status: str) -> None:
+    """Whoever releases a job only writes its row."""
+    with a_stage() as stage:
+        item = _item(stage.enqueue())
+        record = stream_record(item, "MODIFY", {**item, "status": {"S": status}})
+        assert stage.invoke("stream", {"Records": [record]})["sent"] == 1
+
+
+def test_a_failed_job_that_stays_failed_gets_no_second_letter() -> None:
+    """Only the move to failed makes one."""
+    with a_stage() as stage:
+        item = _item(stage.desk.put(a_job(status=Status.FAILED)))
+        record = stream_record(item, "MODIFY", {**item, "last_error": {"S": "x"}})
+        assert stage.invoke("stream", {"Records": [record]})["dead_letters"] == 0
 
 
 @pytest.mark.fault("B12")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,12 @@ def test_a_payload_stays_in_the_content_store(tmp_path: Path) -> None:
 
 @pytest.mark.req("R14")
 @pytest.mark.fault("I1", "I8")
-@pytest.mark.parametrize("kind", [VendorKind.NEITHER, VendorKind.DEDUPES])
-def test_a_task_cannot_leak_by_failing(tmp_path: Path, kind: VendorKind) -> None:
+def test_a_task_cannot_leak_by_failing(tmp_path: Path) -> None:
     """Whatever it raises or returns, by whatever mistake: types, codes and places, never the words."""
-    with swept(tmp_path, kind=kind, tasks=TASKS) as (sweep, stage):
+    with swept(tmp_path, kind=VendorKind.DEDUPES, tasks=TASKS) as (sweep, stage):
         for task in TASKS:
             stage.desk.enqueue(task, key=task, payload=PAYLOAD)
-        settle_down(sweep, stage, rounds=6)
+        settle_down(sweep, stage, rounds=5)
         look(sweep, stage)
         clean(sweep)
         assert {job.task for job in stage.jobs()} >= set(TASKS)
@@ -187,24 +187,24 @@ def test_a_malformed_message_is_kept_without_being_shown(tmp_path: Path, body: s
         assert stage.desk.content.get(kept.payload_ref or "") == body.encode()
 
 
-def strange_rows(status: Status) -> list[dict[str, Any]]:
-    """A job's row with the word in one field after the other, in several types."""
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"S": CANARY},
+    {"L": [{"S": CANARY}]},
+    {"M": {CANARY: {"S": CANARY}}},
+    {"N": CANARY},
+)
+
+
+def strange_rows(status: Status) -> Iterator[dict[str, Any]]:
+    """Rows of jobs, each with the word in another field or of another type."""
     due = NOW if status is Status.QUEUED else None
-    job = a_job(task="answer_event", status=status, due=due, payload_ref="payload/x", last_error="x", signature="x")
-    plain = rows.job_item(job, "support#0#2")
     more = {"last_error", "result", "category", "signature", "claimed_by", "routing_decision", "blocked_by", CANARY}
-    shapes: list[dict[str, Any]] = [
-        {"S": CANARY},
-        {"L": [{"S": CANARY}]},
-        {"M": {CANARY: {"S": CANARY}}},
-        {"N": CANARY},
-    ]
-    return [
-        {**plain, name: shape}
-        for name in sorted({*plain, *more} - {"pk"})
-        for shape in shapes
-        if "S" in shape or name not in ("wpk", "wsk")  # An index takes text only.
-    ]
+    names = {*rows.job_item(a_job(status=status, due=due), "support#0#2"), *more, "wpk", "wsk"} - {"pk"}
+    for name, (number, shape) in product(sorted(names), enumerate(SHAPES)):
+        if "S" in shape or name not in ("wpk", "wsk"):  # An index takes text only.
+            key = f"{name.split()[0]}-{number}"
+            job = a_job(task="answer_event", key=key, status=status, due=due, last_error="x", signature="x")
+            yield {**rows.job_item(job, "support#0#2"), name: shape}
 
 
 @pytest.mark.req("R14")
@@ -212,34 +212,36 @@ def strange_rows(status: Status) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING, Status.FAILED, Status.COMPLETED])
 def test_a_malformed_row_is_not_shown(tmp_path: Path, status: Status) -> None:
     """Read by every handler: no log, metric, message or other row repeats what stands in it, whichever field it is."""
-    for item in strange_rows(status):
-        with swept(tmp_path) as (sweep, stage):
+    planted = [item for item in strange_rows(status) if ("wpk" in item) == ("wsk" in item)]
+    keys = [item["pk"]["S"] for item in planted]
+    with swept(tmp_path) as (sweep, stage):
+        for item in planted:
             stage.desk.jobs.plant(item)
-            job_id = item["pk"]["S"].removeprefix("JOB#")
-            record = sqs_record(a_job(job_id=job_id, task="answer_event"))
-            for _ in range(2):
-                now = stage.desk.jobs.item(job_id) or item
-                invoke(sweep, stage, "stream", stream_event(now))
-                invoke(sweep, stage, "support", {"Records": [record]})
-                stage.desk.dead_letters.add("support", record["body"])
-                stage.desk.clock.advance(4000)
-                for function in SCHEDULED:
-                    invoke(sweep, stage, function, {})
-            look(sweep, stage, but=frozenset({item["pk"]["S"]}))
-            (field,) = [name for name, value in item.items() if holds(repr(value)) or holds(name)]
-            assert (field, sweep.hits(), sweep.forged()) == (field, [], [])
+        tickets = [sqs_record(a_job(job_id=key.removeprefix("JOB#"), task="answer_event")) for key in keys]
+        for ticket in tickets:
+            stage.desk.dead_letters.add("support", ticket["body"])
+        for _ in range(2):
+            images = [row.item for row in stage.desk.jobs._rows.values()]
+            invoke(sweep, stage, "stream", stream_event(*images))
+            invoke(sweep, stage, "support", {"Records": tickets})
+            stage.desk.clock.advance(4000)
+            for function in SCHEDULED:
+                invoke(sweep, stage, function, {})
+        look(sweep, stage, but=frozenset(keys))
+        clean(sweep)
+        assert len(planted) > 80
+        assert not sweep.raised
 
 
 @pytest.mark.fault("I1")
 @pytest.mark.parametrize("function", HANDLERS)
-@pytest.mark.parametrize(
-    "event",
-    [CANARY, [CANARY], {"Records": CANARY}, {"Records": [CANARY]}, {"Records": {CANARY: CANARY}}, {CANARY: CANARY}],
-)
-def test_what_is_no_event_is_not_shown(tmp_path: Path, function: str, event: Any) -> None:
+def test_what_is_no_event_is_not_shown(tmp_path: Path, function: str) -> None:
     """A code at most."""
+    records: list[Any] = [CANARY, [CANARY], {CANARY: CANARY}, None]
+    events: list[Any] = [CANARY, [CANARY], {CANARY: CANARY}, *({"Records": strange} for strange in records)]
     with swept(tmp_path) as (sweep, stage):
-        invoke(sweep, stage, function, event)
+        for event in events:
+            invoke(sweep, stage, function, event)
         look(sweep, stage)
         clean(sweep)
 

@@ -68,7 +68,7 @@ def hunt(mutant: Mutant, tree: Path) -> list[Killed]:
 
 def _hunt_one(mutant: Mutant, number: str, tree: Path) -> Killed:
     command = [
-        *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", QUICK),
+        *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-m", QUICK),
         *("--proves", number, *mutant.tests),
     ]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=600)

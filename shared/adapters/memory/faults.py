@@ -6,10 +6,11 @@ lose answers, refuse, stand still or deliver twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import GeneratorType
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 from shared.core.effects import NoAnswer, Refused, Unknown
@@ -169,7 +170,15 @@ class Faults:
         """`target` as `worker` reaches it: the same methods, each a boundary."""
         return cast(T, PortProxy(target, port, worker, self))
 
-    def call(self, worker: Worker, port: str, method: str, bound: Callable[[], Any]) -> Any:
+    def call(
+        self,
+        worker: Worker,
+        port: str,
+        method: str,
+        apply: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """One call of one worker, with whatever goes wrong there."""
         if worker.dead:
             raise Crashed(worker.name)
@@ -177,11 +186,11 @@ class Faults:
         self.trace.append(boundary)
         injection = self.plan.at(boundary)
         if injection is None:
-            return _refuse(port, method) if worker.in_outage(port) else bound()
+            return _refuse(port, method) if worker.in_outage(port) else _read_out(apply(*args, **kwargs))
         self.fired.append((boundary, injection.fault))
         if self.on_fault is not None:
             self.on_fault(boundary, injection.fault)
-        return self._go_wrong(worker, boundary, injection, bound)
+        return self._go_wrong(worker, boundary, injection, lambda: _read_out(apply(*args, **kwargs)))
 
     def _go_wrong(self, worker: Worker, boundary: Boundary, injection: Injection, bound: Callable[[], Any]) -> Any:
         match injection.fault:
@@ -218,19 +227,19 @@ class PortProxy:
         attribute = getattr(self._target, name)
         if not callable(attribute):
             return attribute
-        worker, port, faults = self._worker, self._port, self._faults
+        worker, port, call = self._worker, self._port, self._faults.call
 
         def announced(*args: Any, **kwargs: Any) -> Any:
-            def bound() -> Any:
-                result = attribute(*args, **kwargs)
-                # A page that is read lazily would be read outside the boundary.
-                return iter(list(result)) if isinstance(result, Iterator) else result
-
-            return faults.call(worker, port, name, bound)
+            return call(worker, port, name, attribute, args, kwargs)
 
         # Kept on the instance: the next call of this method does not come here again.
         self.__dict__[name] = announced
         return announced
+
+
+def _read_out(result: Any) -> Any:
+    # A page that is read lazily would be read outside the boundary.
+    return iter(list(result)) if isinstance(result, GeneratorType) else result
 
 
 def _lose_answer(port: str, method: str) -> Any:

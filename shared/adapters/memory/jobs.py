@@ -91,15 +91,18 @@ class MemoryJobStore:
         pk, new = table.job_pk(before.job_id), self._item(after)
         with self._lock:
             row = self._rows.get(pk)
-            if row is not None and pk in self._planted:
-                new = _unknown_to_us(row) | new
             if row is not None and _as_read(row.job, before):
-                self._write("move", pk, row, Row(new, rows.stored(after)))
+                same = row.job == before and pk not in self._planted
+                # As in DynamoDB only what differs is written: what somebody noted meanwhile stays.
+                written = (
+                    Row(new, rows.stored(after)) if same else Row(_changed(row.item, self._item_before(before), new))
+                )
+                self._write("move", pk, row, written)
                 return
             self._meter.refused("jobs", "move", old=None if row is None else row.item)
             if row is None:
                 raise RowMoved(before.job_id, None)
-            if row.item != new:
+            if row.item != new and self._item_before(row.job) != new:
                 raise RowMoved(before.job_id, row.job)
 
     def waiting(self, lane: LaneSpec, *, due_before: datetime, limit: int) -> list[WaitingEntry]:
@@ -179,6 +182,11 @@ class MemoryJobStore:
             raise UnknownLane(job.lane, tuple(sorted(self._lanes)))
         return rows.job_item(job, rows.lane_wpk(job, lane))
 
+    def _item_before(self, job: Job) -> Item:
+        # A job of a lane that is no longer configured can still leave the index.
+        lane = self._lanes.get(job.lane)
+        return rows.job_item(job, job.lane if lane is None else rows.lane_wpk(job, lane))
+
     def _write(self, operation: str, pk: str, old: Row | None, new: Row) -> None:
         self._rows[pk] = new
         place, before = _place(new.item), None if old is None else old.item
@@ -199,11 +207,12 @@ def _as_read(present: Job, before: Job) -> bool:
     return (present.status, present.fence, present.due) == (before.status, before.fence, before.due)
 
 
-def _unknown_to_us(row: Row) -> Item:
-    """Attributes of another version: a move writes what it knows and leaves the rest."""
-    known = rows.job_item(row.job, "")
-    older = rows.FIELD_ALIASES.values()
-    return {name: value for name, value in row.item.items() if name not in known and name not in older}
+def _changed(present: Item, before: Item, after: Item) -> Item:
+    """The row with what differs between `before` and `after`; older names of fields give way to the present ones."""
+    again = ("status", *rows.FIELD_ALIASES)
+    gone = {*(name for name in before if name not in after), *rows.FIELD_ALIASES.values()}
+    written = {name: value for name, value in after.items() if name in again or before.get(name) != value}
+    return {name: value for name, value in present.items() if name not in gone} | written
 
 
 def _place(item: Item) -> Place | None:

@@ -143,7 +143,9 @@ class HttpVendor:
 
     def _auth(self, fresh: bool) -> dict[str, str]:
         # A secret pasted with a line break at its end is the commonest mistake there is.
-        return {"Authorization": f"Bearer {self._token(fresh).strip()}"}
+        token = self._token(fresh).strip()
+        # A vendor without a token is a vendor that asks for none; an empty one is no header HTTP can carry.
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _timeout(self, timeout_s: float) -> httpx.Timeout:
         import httpx

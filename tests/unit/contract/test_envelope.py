@@ -15,13 +15,14 @@ from shared.core.job import MAX_TENANT, Category, job_id_of
 from shared.core.lifecycle import signature_of
 from shared.core.moment import iso
 from tests.builders import a_job
-from tests.unit.core.strategies import identifiers, json_values, moments, names
+from tests.unit.core.strategies import few, identifiers, json_values, moments, names
 
 SECRET = "the customer's own words"
 JOB = a_job().job_id
 
 
 @pytest.mark.fault("B11", "I6")
+@few
 @given(lane=names, tenant=identifiers, task=names, key=st.lists(identifiers, min_size=1, max_size=4))
 def test_every_ticket_is_small_and_is_read_back(lane: str, tenant: str, task: str, key: list[str]) -> None:
     """Whatever a job is called, its message has ids only, is far below the limit, and says the same again."""
@@ -33,6 +34,7 @@ def test_every_ticket_is_small_and_is_read_back(lane: str, tenant: str, task: st
 
 
 @pytest.mark.fault("B11", "I5")
+@few
 @given(job=st.uuids(), lane=names, category=st.sampled_from(Category), error=st.text(max_size=500), at=moments)
 def test_every_dead_letter_is_small_and_reads_as_a_ticket(
     job: uuid.UUID, lane: str, category: Category, error: str, at: object
@@ -86,6 +88,7 @@ def test_a_malformed_body_is_refused_with_what_is_wrong(body: str, problem: str)
     assert refused.value.__cause__ is None
 
 
+@few
 @given(body=st.text(max_size=60) | json_values.map(json.dumps))
 def test_any_body_is_a_ticket_or_refused(body: str) -> None:
     """No other exception, whatever a stranger sends."""
@@ -96,6 +99,7 @@ def test_any_body_is_a_ticket_or_refused(body: str) -> None:
     assert uuid.UUID(ticket.job_id)
 
 
+@few
 @given(extra=st.dictionaries(names, st.integers() | names, max_size=3))
 def test_fields_of_a_newer_sender_are_passed_over(extra: dict[str, object]) -> None:
     """One version tolerates the next one's additions."""

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from shared.contract import env, metrics, names, table
 from shared.core import moment
-from tests.unit.core.strategies import identifiers, moments
+from tests.unit.core.strategies import few, identifiers, moments
 from tests.unit.core.strategies import names as words
 
 STAGES = ("local", "dev", "stage", "prod")
 
 
+@few
 @given(due=moments, other=moments, created=moments, job=st.uuids())
 def test_the_waiting_index_sorts_by_due_time(due: object, other: object, created: object, job: object) -> None:
     """Up to and including a moment means exactly the entries due by then."""
@@ -24,6 +25,7 @@ def test_the_waiting_index_sorts_by_due_time(due: object, other: object, created
     assert (key <= table.due_until(moment.iso(other))) == (due <= other)  # type: ignore[arg-type,operator]
 
 
+@few
 @given(lane=words, tenant=identifiers, shard=st.integers(0, 63), priority=st.integers(0, 3), other=words)
 def test_partitions_of_the_waiting_index_do_not_mix(
     lane: str, tenant: str, shard: int, priority: int, other: str
@@ -46,6 +48,7 @@ def test_partitions_of_the_waiting_index_do_not_mix(
     assert not mine & others
 
 
+@few
 @given(job=st.uuids(), effect=words)
 def test_keys_are_read_back(job: object, effect: str) -> None:
     """A job's key gives its id again, and an effect stands under its job."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shared.contract import strict_json
 from shared.contract.strict_json import MAX_DEPTH, NotStrict
-from tests.unit.core.strategies import json_values, words
+from tests.unit.core.strategies import few, json_values, words
 
 SECRET = "the customer's own words"
 
@@ -30,6 +30,7 @@ def refusal(text: str | bytes, **limits: int) -> NotStrict:
 
 
 @pytest.mark.fault("H5")
+@few
 @given(value=json_values)
 def test_what_json_says_is_read(value: object) -> None:
     """Every JSON value within the limits reads as it does elsewhere, as text and as bytes."""
@@ -39,6 +40,7 @@ def test_what_json_says_is_read(value: object) -> None:
 
 
 @pytest.mark.fault("H5", "H1")
+@few
 @given(name=words, first=json_values, second=json_values)
 def test_the_same_field_twice_is_refused(name: str, first: object, second: object) -> None:
     """Parsers that let the last one win can be told two things at once; at any depth."""

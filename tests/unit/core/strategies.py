@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from string import ascii_letters, ascii_lowercase, digits
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from shared.core.job import Category, Job, Status
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, Submitted
 from tests.builders import NOW, a_job
+
+few = settings(max_examples=25)
+"""For properties whose examples are dear: seconds count in the suite everybody runs."""
 
 # Drawn in the cheapest way that still varies: these stand in almost every property.
 names = st.text(ascii_lowercase + digits + "_", max_size=31).map("n".__add__)

@@ -12,6 +12,7 @@ from shared.core.admission import GATES, Capacity, GateAnswer, View, admit
 from shared.core.job import Job
 from shared.core.switches import Level, Switches
 from tests.builders import NOW, a_job, a_lane, a_switch
+from tests.unit.core.strategies import few
 
 LANE = a_lane()
 CLOSING = (Level.NO_NEW_STARTS, Level.DRAIN, Level.HALT)
@@ -43,6 +44,7 @@ def test_a_job_that_nothing_holds_runs() -> None:
     assert [answer.gate for answer in verdict.gates] == ["switches", "schedule", "capacity"]
 
 
+@few
 @given(job=jobs, view=views())
 def test_the_verdict_is_the_first_closed_gate(job: Job, view: View) -> None:
     """Every gate is asked, in order; the first that is closed is what blocks."""
@@ -54,6 +56,7 @@ def test_the_verdict_is_the_first_closed_gate(job: Job, view: View) -> None:
 
 
 @pytest.mark.req("F9")
+@few
 @given(job=jobs, view=views())
 def test_a_closed_gate_names_its_key_and_what_opens_it(job: Job, view: View) -> None:
     """Back-pressure is visible: no job waits without a key and a way out, and its reason says both."""
@@ -66,6 +69,7 @@ def test_a_closed_gate_names_its_key_and_what_opens_it(job: Job, view: View) -> 
         assert verdict.reason == f"{verdict.blocked.gate}:{verdict.blocked.key}"
 
 
+@few
 @given(job=jobs, view=views())
 def test_admission_only_looks(job: Job, view: View) -> None:
     """The same job, view and time give the same verdict, however often it is asked."""

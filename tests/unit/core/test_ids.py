@@ -21,7 +21,7 @@ from shared.core.job import (
     key_parts,
     name_of,
 )
-from tests.unit.core.strategies import identifiers, names
+from tests.unit.core.strategies import few, identifiers, names
 
 keys = st.lists(identifiers, min_size=1, max_size=MAX_KEY_PARTS)
 causes = st.tuples(names, identifiers, names, keys)
@@ -37,6 +37,7 @@ def test_distinct_causes_have_distinct_ids(one: tuple, other: tuple) -> None:
 
 
 @pytest.mark.req("C1", "M4")
+@few
 @given(cause=causes)
 def test_the_same_cause_is_always_the_same_job(cause: tuple) -> None:
     """The id depends on nothing but its parts, and is a plain UUID."""
@@ -132,6 +133,7 @@ def test_what_is_well_formed_is_taken_as_it_is(name: str, text: str) -> None:
     assert identifier("tenant", text, 100) == text
 
 
+@few
 @given(job=st.uuids(), one=names, other=names)
 def test_one_effect_one_key(job: uuid.UUID, one: str, other: str) -> None:
     """A vendor's key depends on job and effect alone: the same on every attempt, another for another effect."""

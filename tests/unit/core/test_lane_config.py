@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shared.core.errors import BadInput
 from shared.core.lane import ADMISSIONS, LaneSpec
 from tests.builders import a_lane
-from tests.unit.core.strategies import names
+from tests.unit.core.strategies import few, names
 
 WHOLE = (
     *("shards", "max_attempts", "max_wait_s", "function_timeout_s", "visibility_s", "max_receive_count"),
@@ -105,12 +105,14 @@ def lanes(draw: st.DrawFn) -> LaneSpec:
     )
 
 
+@few
 @given(lane=lanes())
 def test_a_lane_survives_its_journey_through_the_environment(lane: LaneSpec) -> None:
     """What infra writes down is what the function reads: every setting, exactly."""
     assert LaneSpec.from_mapping(lane.name, lane.to_mapping()) == lane
 
 
+@few
 @given(lane=lanes(), job=st.uuids())
 def test_derived_numbers_hold_for_every_lane(lane: LaneSpec, job: object) -> None:
     """A redelivery always meets a stale claim, a window holds at least one, a shard exists and stays."""

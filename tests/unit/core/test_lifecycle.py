@@ -14,7 +14,7 @@ from shared.core.errors import IllegalMove
 from shared.core.job import KEPT_MOVES, STATUS_ALIASES, Category, Job, Status, read_status
 from shared.core.lifecycle import MOVES
 from tests.builders import NOW, a_job, a_lane
-from tests.unit.core.strategies import claimed_jobs, moments
+from tests.unit.core.strategies import claimed_jobs, few, moments
 
 REASONS = sorted({rule.reason for rule in MOVES})
 LEGAL = {(rule.was, rule.to, rule.reason) for rule in MOVES}
@@ -68,6 +68,7 @@ def test_leaving_an_end_state_removes_the_expiry(rule: lifecycle.MoveRule) -> No
 
 
 @pytest.mark.req("M8")
+@few
 @given(job=claimed_jobs(), kept=st.integers(1, 60))
 def test_every_end_has_its_expiry(job: Job, kept: int) -> None:
     """Completed and canceled jobs are kept as long as the lane says, failed ones as long as it says for those."""
@@ -88,6 +89,7 @@ def test_every_end_has_its_expiry(job: Job, kept: int) -> None:
 
 
 @pytest.mark.req("M8")
+@few
 @given(job=claimed_jobs(), until=moments)
 def test_a_live_job_never_has_an_expiry(job: Job, until: object) -> None:
     """Retry, deferral and recovery leave a job that nothing may delete."""
@@ -117,13 +119,13 @@ def test_a_hold_keeps_the_place_in_line() -> None:
     assert (after.not_before_at, after.attempt_count, after.fence) == (job.not_before_at, 0, job.fence)
 
 
-def test_a_hand_off_moves_the_index_and_nothing_else() -> None:
-    """The lease is the only change; the history does not grow with every dispatch."""
+def test_a_hand_off_leaves_the_index_and_changes_nothing_else() -> None:
+    """Its place and what blocked it are gone; the history does not grow with every dispatch."""
     job = a_job(due=NOW, blocked_by="capacity:support")
-    after = lifecycle.handed_off(job, LATER, NOW)
-    assert (after.due, after.blocked_by, after.moves) == (LATER, None, job.moves)
+    after = lifecycle.handed_off(job, NOW)
+    assert (after.due, after.blocked_by, after.moves) == (None, None, job.moves)
     with pytest.raises(IllegalMove):
-        lifecycle.handed_off(a_job(status=Status.PROCESSING), LATER, NOW)
+        lifecycle.handed_off(a_job(status=Status.PROCESSING), NOW)
 
 
 @given(slack_ms=st.integers(-10_000, 10_000))

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from shared.core.job import Category
 from shared.core.outcome import NOT_A_CODE, Defer, Done, Fail, Outcome, Retry, Submitted, checked
 from tests.builders import NOW
-from tests.unit.core.strategies import json_values, outcomes, words
+from tests.unit.core.strategies import few, json_values, outcomes, words
 
 SECRET = "the customer's own words"
 
 
+@few
 @given(outcome=outcomes())
 def test_an_outcome_of_codes_passes_as_it_is(outcome: Outcome) -> None:
     """Whatever is well formed is not touched."""
@@ -59,6 +60,7 @@ def test_a_category_of_its_own_invention_is_malformed() -> None:
     assert checked(Fail("auth", "x")) == Fail(Category.AUTH, "x")  # type: ignore[arg-type]
 
 
+@few
 @given(returned=json_values | words | st.just(Done) | st.just(Exception(SECRET)))
 def test_anything_else_is_no_outcome(returned: object) -> None:
     """A task that forgets to return fails at once and says so, without a word of what it returned."""

@@ -19,7 +19,7 @@ from shared.core.job import (
     payload_hash,
     utc,
 )
-from tests.unit.core.strategies import json_values, moments, words
+from tests.unit.core.strategies import few, json_values, moments, words
 
 SECRET = "the customer's own words"
 payloads = st.dictionaries(words, json_values, max_size=5)
@@ -33,6 +33,7 @@ def nested(depth: int) -> dict[str, object]:
     return {"a": value}
 
 
+@few
 @given(payload=payloads)
 def test_one_payload_has_one_form(payload: dict) -> None:
     """The order of fields does not count, and what is read back is what was given."""

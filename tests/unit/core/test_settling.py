@@ -15,13 +15,14 @@ from shared.core.job import Category, Job, Status
 from shared.core.lifecycle import Defer, Done, Fail, Retry, Submitted, recovered, settled
 from shared.core.outcome import Outcome
 from tests.builders import NOW, a_job, a_lane
-from tests.unit.core.strategies import claimed_jobs, codes, moments, outcomes
+from tests.unit.core.strategies import claimed_jobs, codes, few, moments, outcomes
 
 LANE = a_lane(max_attempts=5, retry_backoff_s=(5, 10, 20, 40), max_wait_s=3600)
 backoffs = st.lists(st.integers(0, 86_400), min_size=4, max_size=8).map(tuple)
 
 
 @pytest.mark.req("R10", "R11", "M5")
+@few
 @given(job=claimed_jobs(), outcome=outcomes())
 def test_only_a_retry_uses_an_attempt(job: Job, outcome: Outcome) -> None:
     """Done, deferral, failure and submission leave the count; a passing failure adds exactly one."""
@@ -53,6 +54,7 @@ def test_every_ending_is_where_the_outcome_says(job: Job, outcome: Outcome, open
 
 
 @pytest.mark.req("R10")
+@few
 @given(attempt=st.integers(0, 3), backoff=backoffs, now=moments)
 def test_the_wait_is_the_lists_own_without_jitter(attempt: int, backoff: tuple[int, ...], now: datetime) -> None:
     """After the n-th failure a job waits the n-th number, and asking twice gives the same time."""
@@ -110,6 +112,7 @@ def test_a_job_enqueued_under_another_configuration_still_gets_an_answer(
         assert decision.at == NOW + timedelta(seconds=usual)
 
 
+@few
 @given(job=claimed_jobs(), until=moments, reason=codes)
 def test_a_deferral_waits_until_its_time_and_uses_nothing(job: Job, until: datetime, reason: str) -> None:
     """The job stands in the index under its reason; the first deferral is remembered."""

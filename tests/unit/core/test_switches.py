@@ -20,6 +20,7 @@ from shared.core.switches import (
     scopes_of,
 )
 from tests.builders import a_job, a_switch
+from tests.unit.core.strategies import few
 
 JOB_SCOPES = ("all", "vendor/helpdesk", "lane/support", "task/support/reply", "tenant/support/tenant-1")
 OTHER_SCOPES = ("vendor/openai", "lane/mail", "task/support/tag", "tenant/support/tenant-2", "tenant/mail/tenant-1")
@@ -35,6 +36,7 @@ def switches(setting: dict[str, tuple[Level, bool]]) -> Switches:
     return Switches(entries=entries)
 
 
+@few
 @given(setting=settings_of)
 def test_the_strictest_of_the_jobs_own_scopes_counts(setting: dict[str, tuple[Level, bool]]) -> None:
     """No wider or narrower scope can soften another, and other lanes', tasks' and tenants' switches do not count."""
@@ -76,6 +78,7 @@ def test_automation_off_withholds_what_safe_mode_withholds(level: Level) -> None
     )
 
 
+@few
 @given(setting=settings_of, vendor=st.sampled_from(["helpdesk", "openai"]))
 def test_one_more_switch_never_opens_anything(setting: dict[str, tuple[Level, bool]], vendor: str) -> None:
     """Adding a setting can only make a job's standing stricter."""

@@ -13,7 +13,7 @@ from shared.core.errors import BadInput, EnqueueConflict, Unavailable, UnknownLa
 from shared.core.job import MAX_PAYLOAD_BYTES, Status, canonical_payload, job_id_of, payload_hash
 from shared.usecases.enqueue import Enqueue, enqueue
 from tests.builders import NOW
-from tests.unit.core.strategies import json_values, words
+from tests.unit.core.strategies import few, json_values, words
 from tests.unit.usecases.desk import Desk, Flaky
 
 SECRET = "the customer's own words"
@@ -89,6 +89,7 @@ def test_the_same_key_with_another_payload_is_refused_and_replaces_nothing(desk:
     assert desk.content.get(payload_ref) == canonical_payload({"text": "one"})
 
 
+@few
 @given(payload=st.dictionaries(words, json_values, max_size=4))
 def test_the_order_of_fields_makes_no_conflict(payload: dict[str, Any]) -> None:
     """The same payload spelt another way is the same payload."""

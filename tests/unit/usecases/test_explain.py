@@ -34,7 +34,7 @@ STANDINGS: dict[str, tuple[Job, str, datetime, str]] = {
         "waiting in the table (backoff)",
     ),
     "waiting, due": (a_job(due=NOW), "waiting", NOW, "waiting in the table (due)"),
-    "handed off": (a_job(due=NOW + timedelta(seconds=120)), "in_queue", NOW, "in the queue since"),
+    "handed off": (a_job(due=None), "in_queue", NOW, "in the queue since"),
     "claimed": (
         a_job(status=Status.PROCESSING),
         "claimed",

@@ -14,6 +14,7 @@ from shared.core.job import Category, Job, Status
 from shared.core.ports import dead_letter_of
 from shared.usecases.triage import HIDE_S, Triaged
 from tests.builders import NOW, a_job, an_effect_row
+from tests.unit.core.strategies import few
 from tests.unit.usecases.desk import Desk, Flaky
 
 SECRET = "the customer's own words"
@@ -116,6 +117,7 @@ def test_what_cannot_be_read_is_kept_where_an_operator_finds_it(desk: Desk, body
     assert desk.telemetry.counts[metrics.QUARANTINED, "support"] == 1
 
 
+@few
 @given(body=st.text(max_size=30))
 def test_any_bytes_are_kept_once(body: str) -> None:
     """Lone surrogates, nulls and all; the same bytes twice are one row."""

@@ -16,7 +16,7 @@ from shared.adapters.vendors.http import found_or_absent, verdict
 from shared.core.effects import Absent, Accepted, Answer, Found, NoAnswer, Refused, Unknown
 from shared.core.sensitive import Sensitive
 from shared.core.stage import VendorSpec
-from tests.unit.core.strategies import json_values
+from tests.unit.core.strategies import few, json_values
 from tests.unit.vendors import sockets
 from tests.unit.vendors.sockets import RawServer
 
@@ -59,6 +59,7 @@ def test_nothing_else_is_accepted_and_only_a_clear_no_is_refused(status: int) ->
 
 
 @pytest.mark.fault("I8")
+@few
 @given(given_id=json_values | st.just(SECRET) | st.just({"text": SECRET}))
 def test_a_vendors_id_is_an_id_or_nothing(given_id: object) -> None:
     """It goes into a row, so prose, objects and line breaks are not kept."""
@@ -70,6 +71,7 @@ def test_a_vendors_id_is_an_id_or_nothing(given_id: object) -> None:
         assert len(answer.vendor_id) <= 128
 
 
+@few
 @given(content=json_values)
 def test_a_look_up_that_says_neither_is_no_answer(content: object) -> None:
     """Only `found: true` is a record and only `found: false` is absence."""
@@ -162,6 +164,13 @@ def test_a_token_pasted_with_a_line_break_still_works(token: str) -> None:
     with RawServer(lambda request: CREATED["json"]) as server:
         assert isinstance(perform(server, token=token), Accepted)
         assert b"Bearer abc\r\n" in server.requests[0]
+
+
+def test_a_lane_without_a_token_sends_without_one() -> None:
+    """No secret is configured: no header, and the request goes out."""
+    with RawServer(lambda request: CREATED["json"]) as server:
+        assert isinstance(perform(server, token=""), Accepted)
+        assert b"authorization" not in server.requests[0].lower()
 
 
 @pytest.mark.parametrize(

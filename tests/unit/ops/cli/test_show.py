@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ops.cli.moments import moment_of, span_of
-from ops.cli.show import ago, clean, plain, span
+from ops.cli.show import Output, ago, clean, plain, span
 from shared.core.errors import BadInput
 from shared.core.job import Status
 from shared.core.switches import Level
@@ -72,3 +75,35 @@ def test_spans_are_read() -> None:
     for text in ("", "5", "-5m", "5 weeks", "1e9s", "99999999999d"):
         with pytest.raises(BadInput):
             span_of("in", text)
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+def test_a_person_who_waits_sees_that_something_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two seconds a spinner turns, beside the answer; it is gone before anything is shown."""
+    monkeypatch.setattr("ops.cli.show.PATIENCE_S", 0.01)
+    monkeypatch.setattr("sys.stderr", Terminal())
+    out = Output(json=False)
+    out.begin()
+    deadline = time.monotonic() + 10
+    while out._spinner is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    out.say("done")
+    assert out._spinner is None
+    assert "still working" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("json", [True, False])
+def test_programs_and_pipes_see_no_spinner(monkeypatch: pytest.MonkeyPatch, json: bool) -> None:
+    """In JSON, or when standard error is no terminal, nothing ever turns."""
+    monkeypatch.setattr("sys.stderr", Terminal() if json else io.StringIO())
+    out = Output(json=json)
+    out.begin()
+    assert out._patience is None

@@ -133,7 +133,15 @@ class ControlStack(Stack):
 
 
 def stream_filters() -> list[str]:
-    """New and returning jobs that stand in no index, and failed jobs. A removal has no new image: never passed."""
-    open_path = {"status": {"S": ["queued"]}, table.WAITING_PK: {"S": [{"exists": False}]}}
+    """New jobs and jobs that moved to `queued`, in no index; jobs that became `failed`. Never a removal.
+
+    A row that stays in its state is passed over: it was held, handed off or given another time.
+    """
+    queued = {"status": {"S": ["queued"]}, table.WAITING_PK: {"S": [{"exists": False}]}}
     failed = {"status": {"S": ["failed"]}}
-    return [json.dumps({"dynamodb": {"NewImage": image}}) for image in (open_path, failed)]
+    patterns: list[dict[str, object]] = []
+    for word, image in (("queued", queued), ("failed", failed)):
+        was = {"status": {"S": [{"anything-but": [word]}]}}
+        patterns.append({"eventName": ["INSERT"], "dynamodb": {"NewImage": image}})
+        patterns.append({"eventName": ["MODIFY"], "dynamodb": {"NewImage": image, "OldImage": was}})
+    return [json.dumps(pattern) for pattern in patterns]

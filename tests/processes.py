@@ -214,15 +214,16 @@ class Process:
 
 
 def passes(record: StreamRecord) -> bool:
-    """The event source's filter: new queued rows and moves to queued that stand in no index, and failed ones.
+    """What reaches admission: new rows and changes of state, to queued in no index or to failed.
 
     A queued row that stays queued (held, handed off, given another time) is somebody else's work already.
     """
     if record.new is None:
         return False
     status = record.new.item["status"].get("S")
-    was = None if record.old is None else record.old.item["status"].get("S")
-    return status == "failed" or (status == "queued" != was and table.WAITING_PK not in record.new.item)
+    if record.old is not None and record.old.item["status"].get("S") == status:
+        return False
+    return status == "failed" or (status == "queued" and table.WAITING_PK not in record.new.item)
 
 
 def images_of(records: Sequence[StreamRecord]) -> list[Job | UnreadableRow]:

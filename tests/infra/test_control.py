@@ -16,8 +16,8 @@ from tests.infra.conftest import Synthesized
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
 
-def passes(image: Mapping[str, Any] | None) -> bool:
-    """Whether Lambda hands a record with this new image to the consumer: its rules for `exists` and equality."""
+def passes(image: Mapping[str, Any] | None, was: str | None) -> bool:
+    """Whether Lambda hands a record to the consumer: its rules for `exists`, `anything-but` and equality."""
 
     def matches(pattern: Mapping[str, Any], value: object) -> bool:
         for key, wanted in pattern.items():
@@ -28,30 +28,43 @@ def passes(image: Mapping[str, Any] | None) -> bool:
             elif wanted == [{"exists": False}]:
                 if inner is not None:
                     return False
+            elif isinstance(wanted[0], Mapping) and "anything-but" in wanted[0]:
+                if inner is None or inner in wanted[0]["anything-but"]:
+                    return False
             elif inner not in wanted:
                 return False
         return True
 
-    record = {"dynamodb": {} if image is None else {"NewImage": image}}
+    change: dict[str, Any] = {} if image is None else {"NewImage": image}
+    if was is not None:
+        change["OldImage"] = {"status": {"S": was}}
+    event = "REMOVE" if image is None else "INSERT" if was is None else "MODIFY"
+    record = {"eventName": event, "dynamodb": change}
     return any(matches(json.loads(pattern), record) for pattern in stream_filters())
 
 
 @pytest.mark.parametrize(
-    ("image", "passed"),
+    ("image", "was", "passed"),
     [
-        pytest.param({"status": {"S": "queued"}}, True, id="new or back in the queue"),
-        pytest.param({"status": {"S": "queued"}, "wpk": {"S": "support#0#2"}}, False, id="waits in the index"),
-        pytest.param({"status": {"S": "failed"}}, True, id="failed: needs its dead letter"),
-        pytest.param({"status": {"S": "failed"}, "wpk": {"S": "x"}}, True, id="failed, whatever else"),
-        pytest.param({"status": {"S": "processing"}}, False, id="being worked on"),
-        pytest.param({"status": {"S": "completed"}}, False, id="ended"),
-        pytest.param({"pk": {"S": "RING#a#b"}, "wpk": {"S": "RING#a"}}, False, id="not a job"),
-        pytest.param(None, False, id="removed"),
+        pytest.param({"status": {"S": "queued"}}, None, True, id="new"),
+        pytest.param({"status": {"S": "queued"}}, "failed", True, id="released by a plan"),
+        pytest.param({"status": {"S": "queued"}}, "queued", False, id="handed off: its message is sent"),
+        pytest.param({"status": {"S": "queued"}, "wpk": {"S": "s#0#2"}}, None, False, id="new, with a time"),
+        pytest.param({"status": {"S": "queued"}, "wpk": {"S": "s#0#2"}}, "processing", False, id="waits"),
+        pytest.param({"status": {"S": "failed"}}, "processing", True, id="failed: needs its dead letter"),
+        pytest.param({"status": {"S": "failed"}}, None, True, id="quarantined: needs one, too"),
+        pytest.param({"status": {"S": "failed"}}, "failed", False, id="failed before"),
+        pytest.param({"status": {"S": "processing"}}, "queued", False, id="being worked on"),
+        pytest.param({"status": {"S": "completed"}}, "processing", False, id="ended"),
+        pytest.param({"pk": {"S": "RING#a#b"}, "wpk": {"S": "RING#a"}}, None, False, id="not a job"),
+        pytest.param(None, "completed", False, id="removed"),
     ],
 )
-def test_the_consumer_is_started_only_for_what_concerns_it(image: dict[str, Any] | None, passed: bool) -> None:
-    """New and returning jobs that stand in no index, and failed jobs; a removal never."""
-    assert passes(image) is passed
+def test_the_consumer_is_started_only_for_what_concerns_it(
+    image: dict[str, Any] | None, was: str | None, passed: bool
+) -> None:
+    """New jobs and jobs that moved to queued, in no index, and jobs that became failed; a removal never."""
+    assert passes(image, was) is passed
 
 
 def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stage: Synthesized) -> None:

@@ -24,8 +24,9 @@ pytestmark = pytest.mark.simulation
 LANES = {"support": a_lane()}
 
 
-def _queues(clock: VirtualClock, **chance: float) -> MemoryLaneQueues:
-    return MemoryLaneQueues(clock=clock, lanes=LANES, rng=random.Random(7) if chance else None, **chance)
+def _queues(clock: VirtualClock, *, duplicate_p: float = 0.0, refuse_p: float = 0.0) -> MemoryLaneQueues:
+    rng = random.Random(7) if duplicate_p or refuse_p else None
+    return MemoryLaneQueues(clock=clock, lanes=LANES, rng=rng, duplicate_p=duplicate_p, refuse_p=refuse_p)
 
 
 # ------------------------------------------------------------------------------------------------- clocks

@@ -79,7 +79,8 @@ def test_the_one_refused_entry_of_a_batch_waits_and_is_sent_again() -> None:
     world = World(plan=Rule(lambda boundary: None))
     for number in range(10):
         world.enqueue(key=f"event-{number}")
-    send, refused = world.queues.send, []
+    send = world.queues.send
+    refused: list[Message] = []
 
     def refuse_the_third(messages: list[Message]) -> list[Message]:
         if len(messages) < 10 or refused:

@@ -9,7 +9,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def iso(moment: datetime) -> str:
     """`2026-01-01T00:00:00.000Z`, always 24 characters."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def parse(text: str) -> datetime:

@@ -177,6 +177,7 @@ def main() -> None:
             lifespan="on",
             log_level="warning",
             access_log=False,
+            proxy_headers=False,
             date_header=False,  # the emulator writes its own
             timeout_keep_alive=75,
             timeout_graceful_shutdown=1,  # it holds nothing that outlives it

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,7 @@ def test_safe_mode_withholds_the_reply_and_nothing_is_sent_later(stage: LocalSta
         assert time.monotonic() - began < 20
     finally:
         stage.switch(Level.NORMAL)
+        until(lambda: stage.ended(stage.enqueue())[0].result == "replied", 15, "the switch to open again")
     assert job.result == "withheld"
     assert effect_id_of(job_id, "reply") not in stage.vendor.accepted_keys(VENDOR)
 
@@ -78,22 +80,27 @@ def test_safe_mode_withholds_the_reply_and_nothing_is_sent_later(stage: LocalSta
 def test_a_thousand_jobs_one_by_one(stage: LocalStage) -> None:
     """Each with one effect, judged by the vendor's record: all completed, none doubled, none lost."""
     stage.ended(*[stage.enqueue() for _ in range(20)])  # workers are warm
-    before = len(stage.vendor.accepted_keys(VENDOR))
     burst, began = uuid.uuid4().hex[:8], time.monotonic()
     job_ids = [stage.enqueue(f"{burst}-{number}", tenant=f"t-{number % 12}") for number in range(1000)]
     enqueued_s = time.monotonic() - began
 
-    def all_accepted() -> bool:
-        return len(stage.vendor.accepted_keys(VENDOR)) - before >= 1000
+    def standings() -> Counter[tuple[str, str | None]]:
+        mine = [job for job in stage.rows() if job.key.startswith(burst)]
+        return Counter((job.status.value, None if job.status.ended else job.blocked_by) for job in mine)
 
-    until(all_accepted, 120, "a thousand accepts")
-    until(lambda: sum(j.status.ended for j in stage.rows() if j.key.startswith(burst)) == 1000, 60, "the last settle")
+    # On a busy machine a cold worker puts jobs back for want of time, and they wait for the next dispatch.
+    deadline = time.monotonic() + 300
+    while standings()[("completed", None)] < 1000:
+        assert time.monotonic() < deadline, standings()
+        time.sleep(0.2)
     seconds = time.monotonic() - began
-    closing = judge(job_ids, stage.rows(), stage.vendor.accepted_keys(VENDOR))
+    accepted = stage.vendor.accepted_keys(VENDOR)
+    closing = judge(job_ids, stage.rows(), accepted)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(json.dumps({"jobs": 1000, "enqueued_s": round(enqueued_s, 1), "completed_s": round(seconds, 1)}))
     print(f"1,000 jobs enqueued one by one in {enqueued_s:.1f} s, completed after {seconds:.1f} s")
     assert (closing.completed, closing.duplicates, closing.lost) == (1000, 0, 0)
+    assert {effect_id_of(job_id, "reply") for job_id in job_ids} <= set(accepted)
 
 
 @pytest.mark.req("R14")

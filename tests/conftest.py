@@ -22,6 +22,27 @@ settings.register_profile("deep", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+SLOW = (
+    "tests/crash",
+    "tests/leaks/test_canary_aws.py",
+    "tests/unit/ops/cli",
+    "tests/unit/ops/local",
+    "tests/unit/ops/vendors",
+    "tests/unit/ops/test_bench.py",
+    "tests/unit/ops/test_build.py",
+    "tests/unit/ops/test_pins.py",
+)
+"""Explorations, and tools tested with real processes, sockets and installs: left out of `make test-fast`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what `make test-fast` leaves out."""
+    for item in items:
+        if item.path.relative_to(config.rootpath).as_posix().startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _no_real_aws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test can reach a real account: the environment's AWS settings are replaced by fake ones."""

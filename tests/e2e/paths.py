@@ -26,7 +26,7 @@ from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.errors import UnreadableRow
 from shared.core.job import Category, Job, Status, job_id_of
 from shared.core.lane import LaneSpec
-from shared.core.moment import iso, whole_ms
+from shared.core.moment import whole_ms
 from shared.core.switches import Level, Switch
 
 STAGE, LANE, TASK, VENDOR = "local", "support", "answer_event", "helpdesk"
@@ -295,8 +295,3 @@ def _letter_taken(stage: LocalStage, job_id: str) -> bool:
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
             return True
     return False
-
-
-def now_iso() -> str:
-    """For reports."""
-    return iso(datetime.now(UTC))

@@ -80,7 +80,7 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
         subject=lane.name,
         problem="effects-unknown",
         means=f"Lane {lane.name} sent something and does not know whether it arrived.",
-        metric=signals.counted(metrics.UNKNOWN, lane=lane.name, service=worker),
+        metric=signals.counted(metrics.UNKNOWN, stage=stage.name, lane=lane.name, service=worker),
         threshold=1,
     )
     yield _failures(lane, stage)
@@ -88,16 +88,24 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
         subject=lane.name,
         problem="quarantined",
         means=f"Lane {lane.name} received something nobody can read.",
-        metric=signals.counted(metrics.QUARANTINED, lane=lane.name, service="triage"),
+        metric=signals.counted(metrics.QUARANTINED, stage=stage.name, lane=lane.name, service="triage"),
         threshold=1,
     )
+    if lane.accounts:
+        yield AlarmSpec(
+            subject=lane.name,
+            problem="account-shut",
+            means=f"A vendor account of lane {lane.name} takes no calls: an outage, or its credentials are refused.",
+            metric=signals.counted(metrics.ACCOUNT_SHUT, stage=stage.name, lane="all", service=worker),
+            threshold=1,
+        )
     yield from _of_function(worker, stage)
 
 
 def _failures(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:
     five = Duration.minutes(5)
     worker = names.worker(lane.name)
-    failed = signals.counted(metrics.FAILED, lane=lane.name, service=worker, period=five)
+    failed = signals.counted(metrics.FAILED, stage=stage.name, lane=lane.name, service=worker, period=five)
     if not stage.metrics_alarms:
         return AlarmSpec(
             subject=lane.name,
@@ -106,7 +114,7 @@ def _failures(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:
             metric=failed,
             threshold=10,
         )
-    completed = signals.counted(metrics.COMPLETED, lane=lane.name, service=worker, period=five)
+    completed = signals.counted(metrics.COMPLETED, stage=stage.name, lane=lane.name, service=worker, period=five)
     ended = "FILL(failed, 0) + FILL(completed, 0)"
     share = cloudwatch.MathExpression(
         # A share of very few jobs says nothing.
@@ -166,14 +174,14 @@ def of_engine(stage: StageSpec) -> Iterator[AlarmSpec]:
         subject="auditor",
         problem="jobs-repaired",
         means="The auditor found stranded jobs and mended them: something loses messages.",
-        metric=signals.counted(metrics.REPAIRED, lane="all", service="auditor"),
+        metric=signals.counted(metrics.REPAIRED, stage=stage.name, lane="all", service="auditor"),
         threshold=1,
     )
     yield AlarmSpec(
         subject="stream",
         problem="records-isolated",
         means="The stream consumer set aside rows it could not read or admit.",
-        metric=signals.counted(metrics.STREAM_ERRORS, lane="all", service="stream"),
+        metric=signals.counted(metrics.STREAM_ERRORS, stage=stage.name, lane="all", service="stream"),
         threshold=1,
     )
     for name in names.ENGINE_FUNCTIONS:

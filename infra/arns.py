@@ -48,6 +48,8 @@ class Arns:
                 return [self.queue(naming.failure_queue(self.stage.name, "run"))]
             case Resource.CONTENT:
                 return [f"{self.bucket()}/*"]
+            case Resource.CONTENT_BUCKET:
+                return [self.bucket()]
             case Resource.CONTENT_KEY:
                 return [_needed(self.key_arn, resource)]
             case Resource.SECRET:

@@ -30,7 +30,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "stream": Size(timeout_s=60, memory_mb=512),
-    "dispatcher": Size(timeout_s=50, memory_mb=512),
+    "dispatcher": Size(timeout_s=58, memory_mb=512),
     "sweeper": Size(timeout_s=120, memory_mb=256),
     "triage": Size(timeout_s=50, memory_mb=256),
     "auditor": Size(timeout_s=600, memory_mb=512),

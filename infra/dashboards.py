@@ -8,6 +8,7 @@ from constructs import Construct
 
 from infra import naming, signals
 from shared.contract import metrics, names
+from shared.core.account import AccountSpec
 from shared.core.lane import LaneSpec
 from shared.core.stage import StageSpec
 
@@ -36,9 +37,9 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
             signals.visible(dead_letters),
             signals.of_queue(dead_letters, "ApproximateNumberOfMessagesNotVisible"),
         ),
-        _graph("Jobs in", *(signals.in_lane(name, lane=lane.name) for name in flow)),
-        _graph("Jobs out", *(signals.in_lane(name, lane=lane.name) for name in outcomes)),
-        _graph("Effects", *(signals.in_lane(name, lane=lane.name) for name in effects)),
+        _graph("Jobs in", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in flow)),
+        _graph("Jobs out", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in outcomes)),
+        _graph("Effects", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in effects)),
         _graph(
             f"Worker at once (baseline {lane.baseline}, ceiling {lane.ceiling})",
             signals.of_function(stage.name, worker, "ConcurrentExecutions", statistic="Maximum"),
@@ -53,8 +54,54 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
             signals.of_function(stage.name, worker, "Errors"),
             signals.of_function(stage.name, worker, "Throttles"),
         ),
-        _graph("Rescued", *(signals.in_lane(name, lane=lane.name) for name in rescue)),
+        _graph("Rescued", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in rescue)),
+        *([_scheduled(lane, stage)] if lane.accounts else []),
+        *(widget for name in lane.accounts for widget in _budget(lane, stage, stage.accounts[name])),
     )
+
+
+def _scheduled(lane: LaneSpec, stage: StageSpec) -> cloudwatch.GraphWidget:
+    """Jobs that wait for their time beside those in workers' hands: levels, both in jobs."""
+    running = signals.of_queue(names.queue(stage.name, lane.name), "ApproximateNumberOfMessagesNotVisible")
+    waiting = signals.level_in_lane(metrics.WAITING, stage=stage.name, lane=lane.name, label="scheduled")
+    return _graph("Scheduled beside running, jobs", waiting, running.with_(label="running"))
+
+
+def _budget(lane: LaneSpec, stage: StageSpec, account: AccountSpec) -> list[cloudwatch.GraphWidget]:
+    """One account a lane spends: what everybody uses of it beside what is allowed, and how this lane waits for it."""
+    others = [other.name for other in stage.lanes.values() if account.name in other.accounts and other != lane]
+
+    def used(metric: str) -> list[cloudwatch.IMetric]:
+        whole = signals.of_account(metric, stage=stage.name, account=account.name, label="used")
+        if not others:
+            return [whole]
+        label = f"of it by {lane.name}"
+        return [whole, signals.of_account(metric, stage=stage.name, account=account.name, lane=lane.name, label=label)]
+
+    def in_lane(metric: str, label: str = "") -> cloudwatch.IMetric:
+        return signals.of_account(metric, stage=stage.name, account=account.name, lane=lane.name, label=label)
+
+    deferred = in_lane(metrics.RATE_DEFERRED, "deferrals")
+    wait_s = cloudwatch.MathExpression(
+        expression="waited / deferred",
+        label="mean of those refused",
+        period=signals.MINUTE,
+        using_metrics={"waited": in_lane(metrics.RATE_WAIT), "deferred": deferred},
+    )
+    return [
+        _used(f"{account.name}: requests a minute", used(metrics.PERMITS), account, account.requests_per_minute),
+        _used(f"{account.name}: tokens a minute", used(metrics.TOKENS), account, account.tokens_per_minute),
+        _graph(f"{account.name}: deferrals a minute", deferred),
+        _graph(f"{account.name}: time to the next permit, s", wait_s),
+    ]
+
+
+def _used(
+    title: str, lines: list[cloudwatch.IMetric], account: AccountSpec, limit: int | None
+) -> cloudwatch.GraphWidget:
+    most = None if limit is None else limit * 60 / account.minute_s
+    marks = [] if most is None else [cloudwatch.HorizontalAnnotation(value=most, label="configured limit")]
+    return cloudwatch.GraphWidget(title=title, width=WIDTH, left=lines, left_annotations=marks)
 
 
 def engine_dashboard(scope: Construct, construct_id: str, *, stage: StageSpec) -> None:

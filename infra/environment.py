@@ -10,6 +10,7 @@ from typing import Any
 from aws_cdk import Stack
 
 from shared.contract import env, names
+from shared.core.account import AccountSpec
 from shared.core.lane import LaneSpec
 from shared.core.stage import StageSpec
 
@@ -22,12 +23,13 @@ TABLE_VARIABLES = {
 }
 
 ENGINE_TABLES = {
-    "stream": ("jobs", "control"),
+    "stream": ("jobs", "control", "ledger"),
     "dispatcher": ("jobs", "control", "ledger"),
     "sweeper": ("jobs", "effects", "ledger"),
     "triage": ("jobs", "effects", "ledger"),
     "auditor": ("jobs", "effects", "ledger"),
 }
+ASKS_ACCOUNTS = ("stream", "dispatcher")
 SENDS_TO_LANES = ("stream", "dispatcher", "auditor")
 USES_DEAD_LETTERS = ("stream", "triage", "auditor")
 WRITES_CONTENT = ("triage",)
@@ -37,6 +39,8 @@ def of_engine(function: str, stage: StageSpec, stack: Stack) -> dict[str, str]:
     """What an engine function is told."""
     told = {env.STAGE: stage.name, env.LANES: lanes_json(stage.lanes.values())}
     told |= tables(stage, ENGINE_TABLES[function])
+    if function in ASKS_ACCOUNTS:
+        told |= accounts(stage, stage.lanes.values())
     if function in SENDS_TO_LANES:
         told[env.QUEUE_URLS] = queue_urls(stage, stack)
     if function in USES_DEAD_LETTERS:
@@ -45,6 +49,9 @@ def of_engine(function: str, stage: StageSpec, stack: Stack) -> dict[str, str]:
         told[env.CONTENT_BUCKET] = content_bucket(stage, stack)
     if function in names.SCHEDULED:
         told[env.PERIOD_S] = str(getattr(stage.schedules, function))
+        rule = stage.schedule_rules.get(function)
+        if rule is not None and rule.to_mapping():
+            told[env.SCHEDULE_RULE] = _json(rule.to_mapping())
     return told
 
 
@@ -57,7 +64,8 @@ def of_worker(lane: LaneSpec, stage: StageSpec, stack: Stack, *, secret_arn: str
         env.CONTENT_BUCKET: content_bucket(stage, stack),
         env.VENDORS: vendors_json(lane, stage),
     }
-    told |= tables(stage, ("jobs", "effects", "control"))
+    told |= tables(stage, ("jobs", "effects", "control", *(("ledger",) if lane.accounts else ())))
+    told |= accounts(stage, [lane])
     if secret_arn is not None:
         told[env.SECRET_ARN] = secret_arn
     return told
@@ -71,6 +79,17 @@ def tables(stage: StageSpec, wanted: Iterable[str]) -> dict[str, str]:
 def lanes_json(lanes: Iterable[LaneSpec]) -> str:
     """Only what differs from the defaults: a function's whole environment may have 4 KB."""
     return _json({lane.name: lane.to_mapping() for lane in lanes})
+
+
+def accounts(stage: StageSpec, lanes: Iterable[LaneSpec]) -> dict[str, str]:
+    """The accounts these lanes spend: everybody who asks an account is told the same limits."""
+    spent = {name: stage.accounts[name] for lane in lanes for name in lane.accounts}
+    return {env.ACCOUNTS: accounts_json(spent.values())} if spent else {}
+
+
+def accounts_json(accounts: Iterable[AccountSpec]) -> str:
+    """Each account's limits, only what differs from the defaults."""
+    return _json({account.name: account.to_mapping() for account in accounts})
 
 
 def vendors_json(lane: LaneSpec, stage: StageSpec) -> str:

@@ -92,10 +92,13 @@ def _library_variables(function_name: str) -> dict[str, str]:
 
 
 def _statement(grant: Grant, resources: list[str], arns: Arns) -> iam.PolicyStatement:
-    conditions = None
+    conditions: dict[str, dict[str, str | list[str]]] | None = None
     if grant.on is Resource.CONTENT_KEY:
         # The key is of use through S3 alone: a leaked role cannot decrypt what it got by other ways.
         conditions = {"StringEquals": {"kms:ViaService": f"s3.{arns.stack.region}.{arns.stack.url_suffix}"}}
+    if grant.on is Resource.CONTENT_BUCKET:
+        # Asked about one absent object, S3 takes its key for the prefix.
+        conditions = {"StringLike": {"s3:prefix": [f"{place}*" for place in names.READ_BY_WORKERS]}}
     return iam.PolicyStatement(
         sid="".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-")),
         actions=list(grant.actions),

@@ -32,6 +32,7 @@ class Resource(StrEnum):
     STREAM_FAILURES = "stream-failures"
     RUN_FAILURES = "run-failures"
     CONTENT = "content"
+    CONTENT_BUCKET = "content-bucket"
     CONTENT_KEY = "content-key"
     SECRET = "secret"
 
@@ -44,7 +45,7 @@ class Grant:
     actions: tuple[str, ...]
     why: str
     by_platform: bool = False
-    """Lambda itself uses these with the function's role; the function's code does not."""
+    """Lambda or S3 itself asks for these with the function's role; the function's code does not."""
 
 
 def _grant(on: Resource, service: str, actions: str, why: str, *, by_platform: bool = False) -> Grant:
@@ -60,7 +61,7 @@ def _queues(on: Resource, actions: str, why: str, *, by_platform: bool = False) 
     return _grant(on, "sqs", actions, why, by_platform=by_platform)
 
 
-_RUN = _rows(Resource.LEDGER, "PutItem UpdateItem", "opens and closes its run, once per slot")
+_RUN = _rows(Resource.LEDGER, "PutItem UpdateItem Query", "its run, once per slot, and whether one is still going")
 _FAILED_RUN = _queues(Resource.RUN_FAILURES, "SendMessage", "where Lambda leaves a run that failed", by_platform=True)
 _SWITCHES = _rows(Resource.CONTROL, "GetItem", "reads switches and caps")
 
@@ -75,7 +76,15 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _rows(Resource.JOBS, "GetItem UpdateItem", "claims and settles jobs"),
         _rows(Resource.EFFECTS, "UpdateItem Query", "writes intents and records, reads a job's effects"),
         _SWITCHES,
-        _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads, stores results"),
+        _rows(Resource.LEDGER, "GetItem UpdateItem", "spends the vendor accounts of its lane"),
+        _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads and documents, stores results"),
+        _grant(
+            Resource.CONTENT_BUCKET,
+            "s3",
+            "ListBucket",
+            "S3 tells absent from forbidden only to those who may list",
+            by_platform=True,
+        ),
         _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
     ),
@@ -96,6 +105,7 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         ),
         _rows(Resource.JOBS, "UpdateItem", "stores why a job waits"),
         _SWITCHES,
+        _rows(Resource.LEDGER, "GetItem UpdateItem", "sees what the vendor accounts have left, promises starts"),
         _queues(Resource.LANE_QUEUES, "SendMessage GetQueueAttributes", "sends admitted jobs, sees the depth"),
         _queues(Resource.DEAD_LETTERS, "SendMessage", "a failed job's dead letter"),
         _queues(Resource.STREAM_FAILURES, "SendMessage", "where Lambda leaves what it gave up on", by_platform=True),
@@ -104,7 +114,11 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _rows(Resource.WAITING, "Query", "finds what is due"),
         _rows(Resource.JOBS, "GetItem UpdateItem", "looks again, moves the lease"),
         _SWITCHES,
-        _RUN,
+        _rows(
+            Resource.LEDGER,
+            "PutItem UpdateItem Query GetItem",
+            "its run, as the others; what the vendor accounts have left, and what it promised there",
+        ),
         _queues(Resource.LANE_QUEUES, "SendMessage GetQueueAttributes", "sends due jobs, sees the depth"),
         _FAILED_RUN,
     ),
@@ -125,7 +139,7 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
         _grant(Resource.CONTENT, "s3", "PutObject", "keeps what cannot be read"),
         _grant(Resource.CONTENT_KEY, "kms", "GenerateDataKey", "the content store is encrypted"),
-        _rows(Resource.LEDGER, "PutItem UpdateItem Query", "its run, and the depth the last one saw"),
+        _RUN,
         _FAILED_RUN,
     ),
     "auditor": (

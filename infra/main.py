@@ -31,7 +31,7 @@ def new_app(*, context: dict[str, Any] | None = None, outdir: str | None = None,
 
 def deployment_of(app: App) -> Deployment:
     """The stage that the context asks for."""
-    stage = load_stage(_text(app, "stage") or "dev", vendor_url=_text(app, "vendor_url"))
+    stage = load_stage(_text(app, "stage") or "dev", vendor_url=_text(app, "vendor_url"), environ=os.environ)
     account, region = _text(app, "account"), _text(app, "region")
     return Deployment(
         stage=stage,

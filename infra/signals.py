@@ -14,20 +14,48 @@ SERVICE = "service"
 """The dimension Powertools adds: which function counted."""
 
 
-def counted(name: str, *, lane: str, service: str, period: Duration = MINUTE) -> cloudwatch.Metric:
+def counted(name: str, *, stage: str, lane: str, service: str, period: Duration = MINUTE) -> cloudwatch.Metric:
     """One of Penstock's own metrics."""
     if name not in metrics.ALL:
         raise ValueError(f"{name} is not a metric of the contract")
-    return _metric(metrics.NAMESPACE, name, {metrics.LANE: lane, SERVICE: service}, "Sum", period)
+    return _metric(metrics.NAMESPACE, name, {metrics.LANE: lane, SERVICE: service, metrics.STAGE: stage}, "Sum", period)
 
 
-def in_lane(name: str, *, lane: str) -> cloudwatch.MathExpression:
+def in_lane(name: str, *, stage: str, lane: str) -> cloudwatch.MathExpression:
     """One of Penstock's own metrics, whoever counted it. Dashboards only: an alarm cannot search."""
+    return _searched(name, (metrics.LANE, SERVICE, metrics.STAGE), {metrics.LANE: lane, metrics.STAGE: stage})
+
+
+def level_in_lane(name: str, *, stage: str, lane: str, label: str) -> cloudwatch.MathExpression:
+    """One of Penstock's own metrics that is a level: two that counted in one minute are not added."""
+    where = {metrics.LANE: lane, metrics.STAGE: stage}
+    return _searched(name, (metrics.LANE, SERVICE, metrics.STAGE), where, by="Maximum", joined="MAX", label=label)
+
+
+def of_account(
+    name: str, *, stage: str, account: str, lane: str | None = None, label: str = ""
+) -> cloudwatch.MathExpression:
+    """What a vendor account was asked for: by one lane, or by everybody who spends it."""
+    where = {metrics.ACCOUNT: account, **({} if lane is None else {metrics.LANE: lane}), metrics.STAGE: stage}
+    return _searched(name, (metrics.ACCOUNT, metrics.LANE, SERVICE, metrics.STAGE), where, label=label)
+
+
+def _searched(
+    name: str,
+    dimensions: tuple[str, ...],
+    where: Mapping[str, str],
+    *,
+    by: str = "Sum",
+    joined: str = "SUM",
+    label: str = "",
+) -> cloudwatch.MathExpression:
     if name not in metrics.ALL:
         raise ValueError(f"{name} is not a metric of the contract")
-    dimensions = f"{{{metrics.NAMESPACE},{metrics.LANE},{SERVICE}}}"
-    search = f"SEARCH('{dimensions} MetricName=\"{name}\" {metrics.LANE}=\"{lane}\"', 'Sum', 60)"
-    return cloudwatch.MathExpression(expression=f"SUM({search})", label=name, period=MINUTE, using_metrics={})
+    having = " ".join([f'MetricName="{name}"', *(f'{key}="{value}"' for key, value in where.items())])
+    search = f"SEARCH('{{{','.join((metrics.NAMESPACE, *dimensions))}}} {having}', '{by}', 60)"
+    return cloudwatch.MathExpression(
+        expression=f"{joined}({search})", label=label or name, period=MINUTE, using_metrics={}
+    )
 
 
 def of_function(

@@ -12,18 +12,9 @@ from constructs import Construct
 from infra import environment, naming
 from infra.deployment import Deployment
 from shared.contract import names, table
-from shared.core.stage import StageSpec
-
-CONTENT_MARGIN_DAYS = 60
-"""Content outlives the longest-kept failed job by this much: waiting, running and a replay fit into it."""
 
 _HAS_SORT_KEY = ("effects", "ledger", "history")
 _EXPIRES = ("jobs", "effects", "ledger")
-
-
-def content_kept_days(stage: StageSpec) -> int:
-    """How long an object may stay in the content store."""
-    return max((lane.failed_kept_days for lane in stage.lanes.values()), default=30) + CONTENT_MARGIN_DAYS
 
 
 class StateStack(Stack):
@@ -55,6 +46,12 @@ class StateStack(Stack):
             "Lanes",
             parameter_name=names.lanes_parameter(stage.name),
             string_value=environment.lanes_json(stage.lanes.values()),
+        )
+        ssm.StringParameter(
+            self,
+            "Accounts",
+            parameter_name=names.accounts_parameter(stage.name),
+            string_value=environment.accounts_json(stage.accounts.values()),
         )
 
     @property
@@ -114,7 +111,7 @@ class StateStack(Stack):
             lifecycle_rules=[
                 s3.LifecycleRule(
                     id="expire",
-                    expiration=Duration.days(content_kept_days(stage)),
+                    expiration=Duration.days(stage.content_kept_days),
                     abort_incomplete_multipart_upload_after=Duration.days(1),
                 )
             ],

@@ -6,6 +6,9 @@ ref = Penstock("prod").enqueue(
     "support", "answer_event", tenant="acme", key="evt-1", payload={"conversation_id": "c-9", "text": "…"}
 )
 ref.created   # False when the same cause was enqueued before
+
+Programs that steer jobs, too: `schedule(job_id, delay_seconds)` and `reset_to_pending(job_id)`; they need the
+permissions for it, and are named in the history as AWS knows them.
 """
 
 from __future__ import annotations
@@ -19,18 +22,24 @@ from typing import Any
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
 from shared.adapters.aws.content import S3ContentStore
+from shared.adapters.aws.effects import DynamoDbEffectStore
+from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.lanes import deployed_lanes
 from shared.contract import names
+from shared.core.document import document_bytes, document_ref
 from shared.core.errors import PenstockError
-from shared.core.job import DEFAULT_PRIORITY
+from shared.core.job import DEFAULT_PRIORITY, Job, time_after
 from shared.core.lane import LaneSpec
-from shared.core.ports import Clock, ContentStore, JobStore
+from shared.core.ports import Clock, ContentStore, EffectStore, History, JobStore
 from shared.usecases.enqueue import Enqueue, JobRef, enqueue
+from shared.usecases.persist import persist
+from shared.usecases.steer import reset_to_pending, schedule
 
 __all__ = ["Enqueue", "Enqueued", "JobRef", "Penstock"]
 
 BULK_THREADS = 16
+NO_REASON = "no reason given"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +61,12 @@ class Penstock:
         lanes: Mapping[str, LaneSpec] | None = None,
         jobs: JobStore | None = None,
         content: ContentStore | None = None,
+        effects: EffectStore | None = None,
+        history: History | None = None,
         clock: Clock | None = None,
     ) -> None:
+        self._stage, self._effects, self._history = stage, effects, history
+        self._by = ""
         self.lanes = deployed_lanes(stage) if lanes is None else lanes
         self._clock = clock or SystemClock()
         self._jobs = jobs or DynamoDbJobStore(
@@ -90,6 +103,16 @@ class Penstock:
         """Enqueue a prepared request."""
         return enqueue(request, jobs=self._jobs, content=self._content, lanes=self.lanes, clock=self._clock)
 
+    def put_document(self, tenant: str, document_id: str, data: bytes | str) -> str:
+        """Store a document, text in UTF-8 of at most 5 MB, and return its reference for the payload of a job.
+
+        A job reads documents of its own tenant alone. The same id again replaces the text; documents expire with
+        the payloads.
+        """
+        ref, stored = document_ref(tenant, document_id), document_bytes(data)
+        persist(lambda: self._content.put(ref, stored), self._clock)
+        return ref
+
     def enqueue_many(
         self, requests: Iterable[Enqueue], *, progress: Callable[[int], None] | None = None
     ) -> Iterator[Enqueued]:
@@ -107,6 +130,54 @@ class Penstock:
                 if progress is not None:
                     progress(done)
                 yield result
+
+    def schedule(self, job_id: str, delay_seconds: float, reason: str = "") -> Job:
+        """A queued job runs `delay_seconds` from now, 0 being now; it still passes every gate.
+
+        Raises BadInput for a delay that cannot be meant and for a job that is not queued; nothing is written then.
+        """
+        return schedule(
+            job_id,
+            time_after("delay_seconds", delay_seconds, self._clock.now()),
+            by=self._caller(),
+            why=reason or NO_REASON,
+            jobs=self._jobs,
+            history=self._open_history(),
+            clock=self._clock,
+        )
+
+    def reset_to_pending(self, job_id: str, delay_seconds: float = 0, reason: str = "") -> Job:
+        """A running job is taken back from its worker, which can no longer settle it; no attempt is used.
+
+        Raises BadInput for a job that does not run and for one with an open intent: see `steer.reset_to_pending`.
+        """
+        return reset_to_pending(
+            job_id,
+            delay_seconds,
+            by=self._caller(),
+            why=reason or NO_REASON,
+            jobs=self._jobs,
+            effects=self._open_effects(),
+            history=self._open_history(),
+            clock=self._clock,
+        ).job
+
+    def _caller(self) -> str:
+        if not self._by:
+            self._by = str(client("sts").get_caller_identity()["Arn"])
+        return self._by
+
+    def _open_effects(self) -> EffectStore:
+        if self._effects is None:
+            self._effects = DynamoDbEffectStore(
+                client=client("dynamodb"), table_name=names.table(self._stage, "effects")
+            )
+        return self._effects
+
+    def _open_history(self) -> History:
+        if self._history is None:
+            self._history = DynamoDbHistory(client=client("dynamodb"), table_name=names.table(self._stage, "history"))
+        return self._history
 
 
 class _StageContent:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.contract import envelope
+from shared.core.account import AccountSpec
 from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.job import Category, Job, Move, Status, canonical_payload, job_id_of, payload_hash
 from shared.core.lane import LaneSpec
@@ -32,6 +33,17 @@ def a_lane(**overrides: Any) -> LaneSpec:
         "parallel": 1,
     }
     return LaneSpec(**{**values, **overrides})
+
+
+def an_account(**overrides: Any) -> AccountSpec:
+    """An account with the vendor of `a_lane()`: 60 requests and 30,000 tokens a minute."""
+    values: dict[str, Any] = {
+        "name": "desk_account",
+        "vendor": "helpdesk",
+        "requests_per_minute": 60,
+        "tokens_per_minute": 30_000,
+    }
+    return AccountSpec(**{**values, **overrides})
 
 
 def a_job(**overrides: Any) -> Job:

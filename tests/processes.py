@@ -16,6 +16,7 @@ from shared.core.job import Job
 from shared.core.ports import Clock
 from shared.usecases.admit import Admitted, admit
 from shared.usecases.audit import Auditor
+from shared.usecases.budgets import Budgets
 from shared.usecases.deadline import HANDLER_MARGIN_S, Deadline
 from shared.usecases.dispatch import dispatch
 from shared.usecases.enqueue import Enqueue, enqueue
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tests.world import World
 
 PERIODS = {"dispatcher": 60, "triage": 60, "sweeper": 300, "auditor": 3600}
+TIME_LIMITS_S = {"dispatcher": 50, "triage": 50, "sweeper": 120, "auditor": 600}
 LOOK_AHEAD_S = 75
 TRIAGE_ANYWAY_S = 600
 STREAM_BATCH = 10
@@ -41,6 +43,7 @@ class Process:
     def __init__(self, world: World, role: str, name: str, skew_s: float = 0) -> None:
         self.world, self.role, self.life = world, role, Life(name)
         self.clock: Clock = world.clock.skewed(skew_s)
+        self.skew_s = skew_s
         self.busy = False
         self.strand: Strand | None = None
         self.resume_at: datetime | None = None
@@ -130,6 +133,16 @@ class Process:
             board=self._board(),
             clock=self.clock,
             telemetry=world.telemetry,
+            budgets=Budgets.of(
+                world.accounts.values(),
+                ledger=self.port("budgets"),
+                clock=self.clock,
+                telemetry=world.telemetry,
+                owner=self.name,
+                # What the table's answers tell of this machine's clock.
+                skew_s=lambda: self.skew_s,
+                chance=lambda: 0.5,
+            ),
         )
 
     # --------------------------------------------------------------------------------------- scheduled
@@ -138,6 +151,7 @@ class Process:
         run_slot(
             self.role,
             period_s=PERIODS[self.role],
+            time_limit_s=TIME_LIMITS_S[self.role],
             run_id=self.world.next_id(self.name),
             work=getattr(self, f"_run_{self.role}"),
             ledger=self.port("ledger"),
@@ -149,6 +163,7 @@ class Process:
         return dispatch(
             self.world.lane,
             look_ahead_s=LOOK_AHEAD_S,
+            horizon_s=LOOK_AHEAD_S,
             limit=100,
             stop_at=self.clock.now() + timedelta(seconds=50),
             jobs=self.port("jobs"),
@@ -208,6 +223,8 @@ class Process:
                 control=self.port("control"),
                 queues=self.port("queues"),
                 clock=self.clock,
+                accounts=self.world.accounts,
+                budgets=self.port("budgets"),
             ),
         )
         return viewer

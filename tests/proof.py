@@ -28,12 +28,13 @@ def known(kind: str) -> dict[str, str]:
     return dict(rows)
 
 
-def not_applicable() -> set[str]:
-    """Failure rows that the list marks as not applicable, with their sentence there."""
+def not_applicable() -> dict[str, str]:
+    """Failure rows that the list marks as not applicable, with the sentence why."""
     page = LISTS["fault"]
     if not page.exists():
-        return set()
-    return set(re.findall(r"^\| ([A-Z]\d+) \| .*\| not applicable", page.read_text(), re.MULTILINE))
+        return {}
+    rows = re.findall(r"^\| ([A-Z]\d+) \| .*\| (not applicable.*?) \|$", page.read_text(), re.MULTILINE)
+    return dict(rows)
 
 
 def with_mutant() -> dict[str, set[str]]:
@@ -87,13 +88,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         held = {number: tests for number, tests in proofs[kind].items() if "" not in tests}
         proven = sorted((n for n in held if n in planted[kind]), key=_order)
         claimed = sorted((n for n in held if n not in planted[kind]), key=_order)
-        aside = not_applicable() if kind == "fault" else set()
+        aside = not_applicable() if kind == "fault" else {}
         open_ = sorted((n for n in numbers if n not in held and n not in aside), key=_order)
         terminalreporter.write_line(f"{title}: {len(proven)} proven: {' '.join(proven)}")
         terminalreporter.write_line(f"  {len(claimed)} claimed, no planted fault yet: {' '.join(claimed)}")
         terminalreporter.write_line(f"  {len(open_)} open: {' '.join(open_)}")
-        if aside:
-            terminalreporter.write_line(f"  {len(aside)} not applicable: {' '.join(sorted(aside, key=_order))}")
+        for number in sorted(aside, key=_order):
+            terminalreporter.write_line(f"  {number} {aside[number]}")
         document[kind] = {
             "proven": {n: sorted(held[n]) for n in proven},
             "claimed": {n: sorted(held[n]) for n in claimed},

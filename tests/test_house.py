@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("shared", "functions", "infra", "ops")
 MAX_LINES = 400
 SDKS = ("boto3", "botocore", "httpx", "mypy_boto3_dynamodb", "mypy_boto3_s3", "mypy_boto3_sqs", "mypy_boto3_sts")
-CONFIGURATION = ("shared.core.lane", "shared.core.stage", "shared.core.errors")
+CONFIGURATION = ("shared.core.lane", "shared.core.account", "shared.core.stage", "shared.core.errors")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,10 @@ HOUSE = (
     Room("shared/runtime/", ours=("shared",), others=("aws_lambda_powertools",)),
     Room(
         "shared/client.py",
-        ours=("shared.adapters.aws", "shared.contract", "shared.core", "shared.usecases.enqueue"),
+        ours=(
+            *("shared.adapters.aws", "shared.contract", "shared.core"),
+            *("shared.usecases.enqueue", "shared.usecases.persist", "shared.usecases.steer"),
+        ),
         others=SDKS,
     ),
     Room("functions/", ours=("shared",), others=("aws_lambda_powertools",), never=("logging",)),

@@ -9,9 +9,11 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import START, VirtualClock
 from shared.adapters.memory.faults import Boundary, Crashed, Fault, Faults, Plan
 from shared.adapters.memory.faults import Worker as Life
@@ -26,6 +28,7 @@ from shared.adapters.memory.stores import (
 from shared.adapters.memory.strand import Strand
 from shared.adapters.memory.telemetry import MemoryTelemetry
 from shared.adapters.memory.vendor import MemoryVendor
+from shared.core.account import AccountSpec
 from shared.core.errors import PenstockError
 from shared.core.job import Job, job_id_of
 from shared.core.lane import LaneSpec
@@ -62,7 +65,10 @@ class World:
         refuse_p: float = 0.0,
         engine: Callable[[Process], RunBatch] = lambda process: run_batch,
         more_ports: Mapping[str, Any] | None = None,
+        account: AccountSpec | None = None,
     ) -> None:
+        self.accounts = {} if account is None else {account.name: account}
+        lane = lane if account is None else replace(lane, accounts=(account.name,))
         self.lane, self.lanes, self.tasks, self.engine = lane, {lane.name: lane}, tasks, engine
         self.rng = random.Random(seed) if seed is not None else None
         self.clock, self.telemetry = VirtualClock(), MemoryTelemetry()
@@ -74,6 +80,7 @@ class World:
         self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock, index_lag_s=index_lag_s)
         self.effects, self.control = MemoryEffectStore(), MemoryControlStore()
         self.content, self.ledger = MemoryContentStore(), MemoryLedger()
+        self.budgets = MemoryBudgetLedger()
         self.dead_letters = MemoryDeadLetterQueues(clock=self.clock)
         self.queues = MemoryLaneQueues(
             clock=self.clock,
@@ -90,6 +97,7 @@ class World:
             "control": self.control,
             "content": self.content,
             "ledger": self.ledger,
+            "budgets": self.budgets,
             "queues": self.queues,
             "dead_letters": self.dead_letters,
             "stream": self.reader,

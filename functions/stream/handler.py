@@ -8,11 +8,12 @@ from functools import cache
 from typing import Any
 
 from shared.adapters.rows import is_job, job_from_item
+from shared.contract import env, metrics
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job
 from shared.runtime import wiring
 from shared.runtime.door import door
-from shared.runtime.settings import EngineSettings
+from shared.runtime.engine_settings import EngineSettings
 from shared.runtime.telemetry import PowertoolsTelemetry
 from shared.usecases.admit import Admitted, admit
 
@@ -20,7 +21,7 @@ from shared.usecases.admit import Admitted, admit
 @cache
 def telemetry() -> PowertoolsTelemetry:
     """The consumer's voice."""
-    return PowertoolsTelemetry("stream")
+    return PowertoolsTelemetry("stream", stage=os.environ.get(env.STAGE) or metrics.NO_STAGE)
 
 
 @cache
@@ -30,7 +31,7 @@ def _parts() -> dict[str, Any]:
         "jobs": wiring.jobs(settings),
         "queues": wiring.lane_queues(settings),
         "dead_letters": wiring.dead_letter_queues(settings),
-        "viewer": wiring.viewer(settings),
+        "viewer": wiring.viewer(settings, telemetry()),
         "clock": wiring.clock(),
         "telemetry": telemetry(),
     }

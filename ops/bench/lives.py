@@ -20,16 +20,9 @@ from shared.contract import envelope
 from shared.core.effects import Call
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
+from shared.core.message import DeadLetter, DeadMessage, Message, QueueDepth
 from shared.core.outcome import Done, Outcome
-from shared.core.ports import (
-    DeadLetter,
-    DeadMessage,
-    Delivery,
-    EffectStore,
-    JobStore,
-    Message,
-    QueueDepth,
-)
+from shared.core.ports import Delivery, EffectStore, JobStore
 from shared.core.sensitive import Sensitive
 from shared.core.switches import Level, Switch
 from shared.usecases.admit import admit

@@ -88,7 +88,7 @@ def document(report: AuditReport) -> dict[str, Any]:
 
 def _keep(stage: Stage, report: AuditReport) -> None:
     """A person mended something: that goes into the history."""
-    from shared.core.ports import HistoryEvent
+    from shared.core.history import HistoryEvent
 
     stage.history.append(
         HistoryEvent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from ops.cli.moments import moment_of
 from ops.cli.show import Column, Output, styled, table
 from ops.cli.trouble import Problem, problem_of
 from shared.contract import strict_json
+from shared.core.document import MAX_DOCUMENT_BYTES
 from shared.core.errors import BadInput, PenstockError
 from shared.core.job import DEFAULT_PRIORITY
 
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
 EXAMPLES = (
     'penstock enqueue support answer_event --tenant acme --key evt-1 --payload \'{"conversation_id": "c-9"}\'',
     "penstock enqueue support answer_event --tenant acme --key evt-2 --payload @event.json --priority 0",
+    "penstock enqueue extraction extract_document --tenant acme --key doc-7 --document report.txt",
     "penstock enqueue --file jobs.jsonl",
 )
 FIELDS = ("lane", "task", "tenant", "key", "payload", "not_before", "priority")
 MAX_LINE_BYTES = 512 * 1024
+NO_PAYLOAD = "{}"
 CHUNK = 500
 SHOWN = 40
 """Refused lines shown to a person; a program gets all of them."""
@@ -49,7 +53,11 @@ def enqueue(
     ] = None,
     payload: Annotated[
         str, typer.Option("--payload", "-p", metavar="JSON|@FILE", help="The text, an object; @- reads standard input.")
-    ] = "{}",
+    ] = NO_PAYLOAD,
+    document: Annotated[
+        Path | None,
+        typer.Option("--document", metavar="FILE", show_default=False, help="Store this text, enqueue its reference."),
+    ] = None,
     not_before: Annotated[
         str | None, typer.Option("--not-before", metavar="TIME", show_default=False, help="ISO 8601 with a zone.")
     ] = None,
@@ -67,7 +75,7 @@ def enqueue(
     """
     from shared.usecases.enqueue import Enqueue
 
-    single = (lane, task, tenant, key)
+    single = (lane, task, tenant, key, document)
     if file is not None:
         if any(part is not None for part in single):
             raise typer.BadParameter("give either --file, or a lane, task, tenant and key")
@@ -75,16 +83,19 @@ def enqueue(
         return
     if lane is None or task is None or tenant is None or not key:
         raise typer.BadParameter("needs LANE TASK --tenant T --key K, or --file jobs.jsonl")
+    if document is not None and payload != NO_PAYLOAD:
+        raise typer.BadParameter("give either --payload or --document")
+    door = _door(asked.stage())
     request = Enqueue(
         lane=lane,
         task=task,
         tenant=tenant,
         key=key,
-        payload=_payload(payload),
+        payload=_payload(payload) if document is None else {"document": _stored(door, document, tenant)},
         not_before=None if not_before is None else moment_of("not_before", not_before),
         priority=priority,
     )
-    ref = _door(asked.stage()).put(request)
+    ref = door.put(request)
     if asked.out.json:
         asked.out.document({"job_id": ref.job_id, "created": ref.created})
     elif ref.created:
@@ -97,6 +108,14 @@ def _door(stage: Stage) -> Penstock:
     from shared.client import Penstock
 
     return Penstock(stage.name, lanes=stage.lanes, jobs=stage.jobs, content=stage.content, clock=stage.clock)
+
+
+def _stored(door: Penstock, file: Path, tenant: str) -> str:
+    """The reference of the stored file. Its id is its hash: another text under the same key is refused as a conflict,
+    and leaves the first one's text as it was."""
+    with file.open("rb") as stream:
+        data = stream.read(MAX_DOCUMENT_BYTES + 1)
+    return door.put_document(tenant, hashlib.sha256(data).hexdigest()[:32], data)
 
 
 def _payload(given: str) -> Any:

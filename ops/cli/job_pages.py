@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shared.core.effects import EffectRow
-    from shared.core.ports import HistoryEvent
+    from shared.core.history import HistoryEvent
     from shared.usecases.explain import Explanation
 
 _APART = ("job_id", "status", "moves", "routing_decision")
@@ -58,6 +58,12 @@ def listing(jobs: Sequence[Job], now: datetime) -> Table:
 def unreadable(row: UnreadableRow) -> dict[str, Any]:
     """A row that cannot be read, for programs."""
     return {"unreadable": row.key, "problem": row.problem}
+
+
+def bulk_runs(job: Job) -> list[str]:
+    """The bulk runs that moved a job: their event is kept once, not in each job's history."""
+    marked = (move.reason.partition(":")[2] for move in job.moves)
+    return list(dict.fromkeys(name for name in marked if name.startswith("bulk/")))
 
 
 def timeline(job: Job, events: Sequence[HistoryEvent]) -> list[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""`penstock jobs`: list, show, explain, withdraw and reschedule jobs. Only `result` shows what a customer wrote."""
+"""`penstock jobs`: list, show and explain jobs. Only `result` shows what a customer wrote.
+
+What an operator does to jobs is in `steering`.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,16 @@ import typer
 
 from ops.cli import job_pages
 from ops.cli.command import Asked, command, group
-from ops.cli.moments import moment_of, span_of
-from ops.cli.show import NOTHING, ago, clean, plain, styled
+from ops.cli.show import NOTHING, clean, plain
 from shared.core.errors import BadInput, UnreadableRow
 from shared.core.job import Category, Job, Status
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
 
-app = group("List, show, explain, withdraw and reschedule jobs.")
+app = group("List, show, explain, withdraw, reschedule and take back jobs.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The job's whole id.", show_default=False)]
-Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
 
 
 @command(
@@ -97,6 +98,8 @@ def show(asked: Asked, job_id: Id) -> None:
     job = job_of(stage, job_id)
     effects = stage.effects.of_job(job.job_id)
     events = stage.history.of(f"job/{job.job_id}", limit=100)
+    for run in job_pages.bulk_runs(job):
+        events += stage.history.of(run, limit=10)
     if asked.out.json:
         asked.out.document({"job": job, "effects": effects, "history": job_pages.timeline(job, events)})
     else:
@@ -127,68 +130,6 @@ def why_waiting(asked: Asked, job_id: Id) -> None:
         asked.out.say(*job_pages.explanation_page(explanation, stage.clock.now()))
 
 
-@command(app, "cancel", examples=('penstock jobs cancel 3d0a… --why "sent by hand"',))
-def cancel(asked: Asked, job_id: Id, why: Why) -> None:
-    """Withdraw a job that has not begun to send. A failed job is dismissed by this, too."""
-    from shared.usecases import steer
-
-    stage = asked.stage()
-    after = steer.cancel(
-        whole_id(job_id),
-        by=stage.caller.arn,
-        why=why,
-        jobs=stage.jobs,
-        effects=stage.effects,
-        history=stage.history,
-        lanes=stage.lanes,
-        clock=stage.clock,
-    )
-    _moved(asked, after, f"canceled {after.job_id}")
-
-
-@command(
-    app,
-    "schedule",
-    examples=(
-        'penstock jobs schedule 3d0a… --in 90s --why "vendor asked for a pause"',
-        'penstock jobs schedule 3d0a… --now --why "the vendor is back"',
-    ),
-)
-def schedule(
-    asked: Asked,
-    job_id: Id,
-    why: Why,
-    at: Annotated[str | None, typer.Option("--at", metavar="TIME", show_default=False, help="ISO 8601, zoned.")] = None,
-    in_: Annotated[
-        str | None, typer.Option("--in", metavar="SPAN", show_default=False, help="From now: 90s, 5m, 2h, 1d.")
-    ] = None,
-    now: Annotated[bool, typer.Option("--now", help="As soon as the gates allow.")] = False,
-) -> None:
-    """Give a queued job another time. It still passes every gate."""
-    from shared.usecases import steer
-
-    if [at is not None, in_ is not None, now].count(True) != 1:
-        raise typer.BadParameter("give exactly one of --at, --in and --now")
-    stage = asked.stage()
-    moment = stage.clock.now()
-    if at is not None:
-        moment = moment_of("at", at)
-    elif in_ is not None:
-        moment += span_of("in", in_)
-    after = steer.schedule(
-        whole_id(job_id),
-        moment,
-        by=stage.caller.arn,
-        why=why,
-        jobs=stage.jobs,
-        history=stage.history,
-        clock=stage.clock,
-    )
-    present = stage.clock.now()
-    when = ago(after.runnable_at, present) if after.runnable_at > present else "now"
-    _moved(asked, after, f"scheduled {after.job_id}: it may run {when}")
-
-
 @command(app, "result", examples=("penstock jobs result 3d0a…",))
 def result(asked: Asked, job_id: Id) -> None:
     """Show the text a job kept. You are recorded.
@@ -196,7 +137,7 @@ def result(asked: Asked, job_id: Id) -> None:
     This is customer text, the only place of this command line where it is shown: that you looked is kept in the
     job's history.
     """
-    from shared.core.ports import HistoryEvent
+    from shared.core.history import HistoryEvent
 
     stage = asked.stage()
     job = job_of(stage, job_id)
@@ -243,10 +184,3 @@ def whole_id(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         raise BadInput("job", "needs the whole id, 36 characters such as `penstock jobs list` shows") from None
-
-
-def _moved(asked: Asked, after: Job, sentence: str) -> None:
-    if asked.out.json:
-        asked.out.document({"job": after})
-    else:
-        asked.out.say(styled(sentence, "green"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ops.cli import audit, control, cost, doctor, enqueue, jobs, local, new, runs, status
+from ops.cli import audit, budget, control, cost, doctor, enqueue, jobs, local, new, runs, status
+from ops.cli import steering as steering  # Its commands join those of `jobs`.
 from ops.cli.command import command, root
 
 app = root(
@@ -21,6 +22,7 @@ app.add_typer(jobs.app, name="jobs")
 command(app, "status", examples=status.EXAMPLES)(status.status)
 command(app, "runs", examples=runs.EXAMPLES)(runs.runs)
 app.add_typer(control.app, name="control")
+app.add_typer(budget.app, name="budget")
 command(app, "audit", examples=audit.EXAMPLES)(audit.audit)
 command(app, "doctor", examples=doctor.EXAMPLES)(doctor.doctor)
 command(app, "cost", examples=cost.EXAMPLES)(cost.cost)

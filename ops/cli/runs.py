@@ -14,7 +14,7 @@ from shared.core.errors import BadInput
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
-    from shared.core.ports import RunRecord
+    from shared.core.schedule import RunRecord
 
 UNFINISHED_S = 900
 """No function runs longer than this: a run that never closed has died."""

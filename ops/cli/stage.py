@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from ops.cli.running import running
+from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
 from shared.adapters.aws.content import S3ContentStore
@@ -19,13 +20,15 @@ from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
-from shared.adapters.aws.lanes import deployed_lanes
+from shared.adapters.aws.lanes import deployed_accounts, deployed_lanes
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.adapters.aws.queues import SqsLaneQueues
 from shared.contract import env, names
+from shared.core.account import AccountSpec
 from shared.core.errors import BadInput, UnknownLane, UnreadableRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
+from shared.core.ports import BudgetLedger, Value
 from shared.core.stage import STAGES
 from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.view import Viewer
@@ -77,6 +80,16 @@ class Stage:
     def lanes(self) -> Mapping[str, LaneSpec]:
         """Every lane, as deployed."""
         return deployed_lanes(self.name)
+
+    @cached_property
+    def accounts(self) -> Mapping[str, AccountSpec]:
+        """Every vendor account, as deployed."""
+        return deployed_accounts(self.name)
+
+    @cached_property
+    def budgets(self) -> BudgetLedger:
+        """What the accounts have left."""
+        return DynamoDbBudgetLedger(client=client("dynamodb"), table_name=self.table("ledger"))
 
     @cached_property
     def caller(self) -> Caller:
@@ -139,6 +152,8 @@ class Stage:
             control=self.control,
             queues=self.queues,
             clock=self.clock,
+            accounts=self.accounts,
+            budgets=self.budgets,
         )
 
 
@@ -175,10 +190,10 @@ class QueueUrls(Mapping[str, str]):
 class SilentTelemetry:
     """Tools write no logs and no metrics: what they find, they say."""
 
-    def event(self, name: str, **ids: str | int | float | bool | None) -> None:
+    def event(self, name: str, **ids: Value | Mapping[str, Value]) -> None:
         """Nothing."""
 
-    def count(self, metric: str, value: float = 1, *, lane: str = "all") -> None:
+    def count(self, metric: str, value: float = 1, *, lane: str = "all", account: str = "") -> None:
         """Nothing."""
 
     def error(self, name: str, exc: BaseException, **ids: str | int | float | bool | None) -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ops.cli.stage import Stage
     from shared.core.lane import LaneSpec
-    from shared.core.ports import QueueDepth, RunRecord
+    from shared.core.message import QueueDepth
+    from shared.core.schedule import RunRecord
 
 EXAMPLES = ("penstock status", "penstock status support --watch", "penstock status --count --json")
 WATCH_S = 2.0

@@ -195,7 +195,7 @@ def _explain(story: Story, job: Job) -> None:
     from shared.adapters.aws.effects import DynamoDbEffectStore
     from shared.contract import names
     from shared.core.admission import Capacity, View
-    from shared.core.ports import QueueDepth
+    from shared.core.message import QueueDepth
     from shared.usecases.explain import explain
 
     stage = story.running.stage

@@ -2,15 +2,20 @@
 
     python -I ops/local/launcher.py --port 0 --port-file FILE --calls FILE
 
-It adds three things and changes nothing else. The socket is bound before the emulator is imported, so a port
-chosen by the kernel is never lost to somebody else. And every Lambda gets an access key that names it, so the
-signature of each request says which function sent it: production code needs no marker for that. And an
-event-source filter for an absent attribute matches as it does on AWS.
+It adds three things. The socket is bound before the emulator is imported, so a port chosen by the kernel is never
+lost to somebody else. And every Lambda gets an access key that names it, so the signature of each request says which
+function sent it: production code needs no marker for that. And an event-source filter for an absent attribute matches
+as it does on AWS.
+
+And it makes three things faster, with the same answers: a response leaves in one write, an expression of DynamoDB that
+was seen before is not taken apart again, and rows are copied without the bookkeeping of a general copy.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import copy
 import importlib
 import json
 import os
@@ -18,7 +23,9 @@ import resource
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -136,6 +143,72 @@ def match_absent_parts() -> None:
     service._match_esm_filter = matches
 
 
+def remember_expressions() -> None:
+    """DynamoDB expressions come again and again: keep what their text alone decides, their words and their grammar."""
+    service: Any = importlib.import_module("ministack.services.dynamodb")
+    words = lru_cache(maxsize=4096)(service._tokenize)
+    service._tokenize = lambda text: list(words(text))
+    service._condition_syntax_error = lru_cache(maxsize=4096)(service._condition_syntax_error)
+
+
+def copy_rows_plainly() -> None:
+    """A row is a tree of maps, lists and plain values: it needs no memory of what was copied already."""
+    service: Any = importlib.import_module("ministack.services.dynamodb")
+    service.copy = SimpleNamespace(copy=copy.copy, deepcopy=copied)
+
+
+def copied(value: Any) -> Any:
+    """A copy that shares nothing that can be changed."""
+    kind = type(value)
+    if kind is dict:
+        return {name: copied(part) for name, part in value.items()}
+    if kind is list:
+        return [copied(part) for part in value]
+    return value if kind in (str, int, bool, bytes, float, type(None)) else copy.deepcopy(value)
+
+
+class OneWrite:
+    """A connection that sends what is written in one turn of the loop in one go.
+
+    The server writes a response's head and its body apart, and each would wake the caller.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._kept: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Keep it until the turn is over."""
+        if not self._kept:
+            self._loop.call_soon(self.flush)
+        self._kept.append(data)
+
+    def flush(self) -> None:
+        """Send what was kept."""
+        if self._kept:
+            kept, self._kept = b"".join(self._kept), []
+            self._transport.write(kept)
+
+    def close(self) -> None:
+        """What was written before is sent before."""
+        self.flush()
+        self._transport.close()
+
+
+def one_write_protocol() -> type:
+    """uvicorn's protocol with its C parser, on such connections."""
+    given: Any = importlib.import_module("uvicorn.protocols.http.httptools_impl").HttpToolsProtocol
+
+    class Protocol(given):  # type: ignore[misc]  # known at run time only
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(OneWrite(transport, self.loop))
+
+    return Protocol
+
+
 def main() -> None:
     """Bind, say where, serve until told to stop."""
     parser = argparse.ArgumentParser()
@@ -155,6 +228,8 @@ def main() -> None:
     uvicorn = importlib.import_module("uvicorn")
     name_functions()
     match_absent_parts()
+    remember_expressions()
+    copy_rows_plainly()
 
     # Its pollers and the request loop share one interpreter: hand over sooner than after the usual 5 ms.
     sys.setswitchinterval(0.0005)
@@ -171,7 +246,7 @@ def main() -> None:
         # Served by uvicorn with its C parser: the emulator's own server spends more on HTTP than on the answer.
         config = uvicorn.Config(
             recorder,
-            http="httptools",
+            http=one_write_protocol(),
             loop="uvloop",
             ws="none",
             lifespan="on",

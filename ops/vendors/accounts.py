@@ -17,7 +17,9 @@ _SHAPES: dict[str, Shape] = {helpdesk.NAME: helpdesk.HelpDesk(), openai_shape.NA
 
 # The inference vendor always tells its limits in headers, as the real one does; these do not bind.
 _STARTS = {
-    openai_shape.NAME: VendorConfig(requests_per_minute=1_000_000, tokens_per_minute=1_000_000_000),
+    openai_shape.NAME: VendorConfig(
+        requests_per_minute=1_000_000, tokens_per_minute=1_000_000_000, entities_from_text=True
+    ),
 }
 
 

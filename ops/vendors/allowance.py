@@ -7,9 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from ops.vendors.config import VendorConfig
-from ops.vendors.limits import MinuteLimit
-
-_LONGEST_WAIT_S = 60.0
+from ops.vendors.limits import MINUTE_S, MinuteLimit
 
 
 class Allowance:
@@ -18,11 +16,13 @@ class Allowance:
     def __init__(self) -> None:
         self._requests: MinuteLimit | None = None
         self._tokens: MinuteLimit | None = None
+        self._longest_wait_s = MINUTE_S
 
     def adopt(self, config: VendorConfig) -> None:
         """Follow a changed configuration; what was let through in the last minute still counts."""
-        self._requests = _limit(config.requests_per_minute, config.burst_requests, self._requests)
-        self._tokens = _limit(config.tokens_per_minute, config.burst_tokens, self._tokens)
+        minute_s = self._longest_wait_s = config.minute_s
+        self._requests = _limit(config.requests_per_minute, config.burst_requests, minute_s, self._requests)
+        self._tokens = _limit(config.tokens_per_minute, config.burst_tokens, minute_s, self._tokens)
 
     def take(self, *, tokens: int, now: datetime, charge_refused: bool) -> float:
         """0 and charged when the call fits, else the seconds after which it would."""
@@ -35,7 +35,7 @@ class Allowance:
                 self._requests.charge(1, now)
             if self._tokens:
                 self._tokens.charge(tokens, now)
-        return min(wait_s, _LONGEST_WAIT_S)
+        return min(wait_s, self._longest_wait_s)
 
     def headers(self, now: datetime) -> dict[str, str]:
         """The x-ratelimit headers, for the limits that exist."""
@@ -72,9 +72,9 @@ def duration_text(seconds: float) -> str:
     return f"{int(minutes)}m{rest_text}" if minutes else rest_text
 
 
-def _limit(limit: int | None, burst: int | None, before: MinuteLimit | None) -> MinuteLimit | None:
+def _limit(limit: int | None, burst: int | None, minute_s: float, before: MinuteLimit | None) -> MinuteLimit | None:
     if limit is None:
         return None
-    if before is not None and (before.limit, before.burst) == (limit, burst):
+    if before is not None and (before.limit, before.burst, before.minute_s) == (limit, burst, minute_s):
         return before
-    return MinuteLimit(limit=limit, burst=burst, before=before)
+    return MinuteLimit(limit=limit, burst=burst, minute_s=minute_s, before=before)

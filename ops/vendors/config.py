@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from ops.vendors.faults import MAX_WAIT_S
+from ops.vendors.limits import MINUTE_S
 from ops.vendors.script import ScriptStep, step_from_json
 
 
@@ -38,6 +39,7 @@ class VendorConfig:
     tokens_per_minute: int | None = None
     burst_requests: int | None = None  # none: the whole minute's limit may come at once
     burst_tokens: int | None = None
+    minute_s: float = MINUTE_S  # how long a limit's minute is; shorter where a test waits in real time
     rejected_calls_count: bool = False  # some vendors charge what they refuse to the limit as well
     error_429_share: float = 0.0
     retry_after: Literal["seconds", "date", "missing", "garbage"] = "seconds"
@@ -59,6 +61,7 @@ class VendorConfig:
     valid_tokens: tuple[str, ...] | None = None  # none: anybody
     script: tuple[ScriptStep, ...] = ()
     canned_answers: tuple[CannedAnswer, ...] = ()
+    entities_from_text: bool = False  # asked for entities, the model lists the capitalised words of the last message
 
     def to_json(self) -> dict[str, object]:
         """The configuration in the form that `changed` reads."""
@@ -181,6 +184,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "tokens_per_minute": _LIMIT,
     "burst_requests": _LIMIT,
     "burst_tokens": _LIMIT,
+    "minute_s": _number(0.1, 3600),
     "rejected_calls_count": _flag,
     "error_429_share": _SHARE,
     "retry_after": _one_of("seconds", "date", "missing", "garbage"),
@@ -202,4 +206,5 @@ _READERS: dict[str, Callable[[object], object]] = {
     "valid_tokens": _optional(_tokens),
     "script": _script,
     "canned_answers": _canned,
+    "entities_from_text": _flag,
 }

@@ -1,11 +1,14 @@
-"""Limits per minute, exact in whole microseconds: whoever waits as long as told is served."""
+"""Limits per minute, exact in whole microseconds: whoever waits as long as told is served.
+
+The minute can be set shorter, for a test that waits in real time.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
-_MINUTE_US = 60_000_000
+MINUTE_S = 60.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER_S = float("inf")
 
@@ -17,9 +20,18 @@ class MinuteLimit:
     the limit's rate (a bucket alone would let limit + burst through in one minute).
     """
 
-    def __init__(self, *, limit: int, burst: int | None = None, before: MinuteLimit | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int,
+        burst: int | None = None,
+        minute_s: float = MINUTE_S,
+        before: MinuteLimit | None = None,
+    ) -> None:
         self.limit = limit
         self.burst = burst
+        self.minute_s = minute_s
+        self._minute_us = round(minute_s * 1_000_000)
         # A limit that is changed remembers what the one before it let through.
         self._log: deque[tuple[int, int]] = deque(before._log) if before else deque()
         self._used = sum(units for _, units in self._log)
@@ -48,8 +60,8 @@ class MinuteLimit:
         while self._used - self._log[0][1] >= self.limit:
             self._used -= self._log.popleft()[1]
         if self.burst is not None:
-            empty = now_us * self.limit + self.burst * _MINUTE_US
-            self._full_at = min(empty, max(self._full_at, now_us * self.limit) + units * _MINUTE_US)
+            empty = now_us * self.limit + self.burst * self._minute_us
+            self._full_at = min(empty, max(self._full_at, now_us * self.limit) + units * self._minute_us)
 
     def remaining(self, now: datetime) -> int:
         """How many units would be served at this moment."""
@@ -58,17 +70,17 @@ class MinuteLimit:
         left = self.limit - self._used
         if self.burst is not None:
             taken = max(0, self._full_at - now_us * self.limit)
-            left = min(left, self.burst + -taken // _MINUTE_US)
+            left = min(left, self.burst + -taken // self._minute_us)
         return max(0, left)
 
     def reset_s(self, now: datetime) -> float:
         """How long until nothing is counted any more."""
         now_us = _microseconds(now)
         self._forget(now_us)
-        return (self._log[-1][0] + _MINUTE_US - now_us) / 1_000_000 if self._log else 0.0
+        return (self._log[-1][0] + self._minute_us - now_us) / 1_000_000 if self._log else 0.0
 
     def _forget(self, now_us: int) -> None:
-        while self._log and self._log[0][0] <= now_us - _MINUTE_US:
+        while self._log and self._log[0][0] <= now_us - self._minute_us:
             self._used -= self._log.popleft()[1]
 
     def _window_wait_us(self, units: int, now_us: int) -> int:
@@ -78,13 +90,13 @@ class MinuteLimit:
                 return 0
             excess -= taken
             if excess <= 0:
-                return at_us + _MINUTE_US - now_us
+                return at_us + self._minute_us - now_us
         return 0
 
     def _burst_wait_us(self, units: int, now_us: int) -> int:
         if self.burst is None:
             return 0
-        short = self._full_at + (units - self.burst) * _MINUTE_US - now_us * self.limit
+        short = self._full_at + (units - self.burst) * self._minute_us - now_us * self.limit
         return max(0, -(-short // self.limit))
 
 

@@ -1,8 +1,10 @@
-"""The words an inference is answered with: made from the request's hash, never from the caller's text."""
+"""The words an inference is answered with: made from the request's hash, and from the caller's text only when the
+account is told to extract entities from it."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +22,8 @@ _SENTENCES = (
 )
 _CHARACTERS_PER_TOKEN = 4
 _MAX_DEPTH = 12
+_WORD = re.compile(r"\w{2,40}")
+_MOST_ENTITIES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +55,34 @@ def answer_for(
     form: Format,
     max_tokens: int | None,
     canned: Sequence[CannedAnswer],
+    material: str | None = None,
 ) -> Answer:
-    """The answer to one request: a canned one where the prompt matches, else one made from the hash."""
+    """The answer to one request: a canned one where the prompt matches, else one made from the hash.
+
+    With `material`, a schema that asks for entities is answered with the capitalised words in it, each once.
+    """
     chosen = next((answer.content for answer in canned if answer.contains in prompt), None)
+    if chosen is None and material is not None and (kinds := _entity_types(form)):
+        chosen = json.dumps({"entities": _entities(material, kinds)}, ensure_ascii=False)
     if chosen is None:
         chosen = json.dumps(_made(form, digest)) if form.json else _prose(digest)
     cut = max_tokens is not None and count_tokens(chosen) > max_tokens
     if max_tokens is not None and cut:
         chosen = chosen[: max_tokens * _CHARACTERS_PER_TOKEN]
     return Answer(text=chosen, tokens=count_tokens(chosen), cut=cut)
+
+
+def _entity_types(form: Format) -> Sequence[str]:
+    """The types of entity a schema allows; none where it does not ask for entities."""
+    place: object = form.schema
+    for part in ("properties", "entities", "items", "properties", "type", "enum"):
+        place = place.get(part) if isinstance(place, Mapping) else None
+    return [kind for kind in place if isinstance(kind, str)] if isinstance(place, list) else ()
+
+
+def _entities(material: str, kinds: Sequence[str]) -> list[dict[str, str]]:
+    words = dict.fromkeys(word for word in _WORD.findall(material) if word[0].isupper())
+    return [{"type": kinds[len(word) % len(kinds)], "value": word} for word in list(words)[:_MOST_ENTITIES]]
 
 
 def _prose(digest: bytes) -> str:

@@ -55,10 +55,15 @@ class OpenAi:
 
 def _read_chat(fields: dict[str, Any], digest: bytes, config: VendorConfig) -> Compute:
     model = required_text(fields, "model")
-    prompt, prompt_tokens = _read_messages(fields.get("messages"), "messages")
-    asked = fields.get("response_format")
-    limit = _limit(fields, "max_completion_tokens") or _limit(fields, "max_tokens")
-    made = answer_for(digest=digest, prompt=prompt, form=_format(asked), max_tokens=limit, canned=config.canned_answers)
+    texts, prompt_tokens = _read_messages(fields.get("messages"), "messages")
+    made = answer_for(
+        digest=digest,
+        prompt="\n".join(texts),
+        form=_format(fields.get("response_format")),
+        max_tokens=_limit(fields, "max_completion_tokens") or _limit(fields, "max_tokens"),
+        canned=config.canned_answers,
+        material=_material(texts, config),
+    )
 
     def body(now: datetime) -> dict[str, object]:
         return {
@@ -90,7 +95,8 @@ def _read_response(fields: dict[str, Any], digest: bytes, config: VendorConfig) 
     asked = fields.get("input")
     if isinstance(asked, str):
         asked = [{"role": "user", "content": asked}]
-    prompt, prompt_tokens = _read_messages(asked, "input")
+    texts, prompt_tokens = _read_messages(asked, "input")
+    prompt = "\n".join(texts)
     instructions = fields.get("instructions")
     if isinstance(instructions, str):
         prompt = f"{instructions}\n{prompt}"
@@ -103,6 +109,7 @@ def _read_response(fields: dict[str, Any], digest: bytes, config: VendorConfig) 
         form=form,
         max_tokens=_limit(fields, "max_output_tokens"),
         canned=config.canned_answers,
+        material=_material(texts, config),
     )
 
     def body(now: datetime) -> dict[str, object]:
@@ -143,7 +150,12 @@ def _response_body(digest: bytes, model: str, made: Answer, prompt_tokens: int, 
     }
 
 
-def _read_messages(messages: object, name: str) -> tuple[str, int]:
+def _material(texts: list[str], config: VendorConfig) -> str | None:
+    """The text that entities are extracted from: the last one; none where the account does not extract."""
+    return texts[-1] if texts and config.entities_from_text else None
+
+
+def _read_messages(messages: object, name: str) -> tuple[list[str], int]:
     """All text of the messages, and its tokens. Content is a text or a list of parts with a text."""
     if not isinstance(messages, list) or not messages:
         raise BodyError(f"{name} is missing: it must be a list of messages that is not empty")
@@ -160,7 +172,7 @@ def _read_messages(messages: object, name: str) -> tuple[str, int]:
         elif content is not None:
             raise BodyError(f"the content of each of {name} must be a text or a list of parts")
     tokens = sum(count_tokens(text) for text in texts) + _TOKENS_PER_MESSAGE * len(messages)
-    return "\n".join(texts), tokens
+    return texts, tokens
 
 
 def _format(asked: object) -> Format:

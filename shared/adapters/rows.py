@@ -8,7 +8,7 @@ ignored, so that rows of a newer version can be read. Anything else that cannot 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from shared.adapters import attributes
@@ -31,10 +31,9 @@ from shared.core.job import (
     read_status,
 )
 from shared.core.lane import LaneSpec
-from shared.core.ports import HistoryEvent, RunRecord, WaitingEntry
+from shared.core.ports import WaitingEntry
 from shared.core.switches import Level, Switch, Switches, level_of
 
-RUNS_KEPT_DAYS = 30
 SCOPES = "scopes"
 """The map of the switches' row: scope → setting."""
 
@@ -46,9 +45,10 @@ _TEXTS = (
     *("payload_ref", "payload_hash", "result", "result_ref", "plan_id"),
 )
 _NUMBERS = ("task_version", "priority", "fence", "attempt_count", "max_attempts")
+_ESTIMATES = ("estimated_tokens", "estimated_requests")
 _TIMES = (
     *("created_at", "updated_at", "not_before_at", "claimed_at", "last_error_at", "waiting_since"),
-    "completed_at",
+    *("completed_at", "permit_at"),
 )
 
 
@@ -88,6 +88,9 @@ def job_item(job: Job, wpk: str | None = None) -> Item:
     for name in _TIMES:
         if (at := getattr(job, name)) is not None:
             item[name] = attributes.time(at)
+    for name in _ESTIMATES:
+        if (amount := getattr(job, name)) is not None:
+            item[name] = attributes.whole(amount)
     if job.replay_count:
         item["replay_count"] = attributes.whole(job.replay_count)
     if job.expires_at is not None:
@@ -111,7 +114,7 @@ def move_attribute(move: Move) -> Attribute:
 
 def job_from_item(item: Item) -> Job:
     """The job a row says, older names included. Raises UnreadableRow."""
-    fields = Fields(_key(item), item)
+    fields = Fields(key_of(item), item)
     pk = fields.text(table.PK)
     if not is_job(item):
         fields.unreadable(table.PK, "is not the key of a job")
@@ -145,6 +148,8 @@ def job_from_item(item: Item) -> Job:
         signature=fields.text_or_none("signature"),
         blocked_by=fields.text_or_none("blocked_by"),
         waiting_since=fields.time_or_none("waiting_since"),
+        permit_at=fields.time_or_none("permit_at"),
+        **{name: fields.whole(name) for name in _ESTIMATES if name in item},
         due=None if due is None else fields.as_time(table.WAITING_SK, table.due_from(due)),
         payload_ref=fields.text_or_none("payload_ref"),
         payload_hash=fields.text_or_none("payload_hash") or "",
@@ -170,12 +175,12 @@ def _well_formed(fields: Fields, name: str) -> str:
 
 def is_job(item: Item) -> bool:
     """True for a job's row: the table holds other rows, too."""
-    return _key(item).startswith(table.job_pk(""))
+    return key_of(item).startswith(table.job_pk(""))
 
 
 def claimed_item(item: Item, *, by: str, now: datetime) -> Item:
     """A claimable row after its claim: what the one conditional update makes of it."""
-    fields = Fields(_key(item), item)
+    fields = Fields(key_of(item), item)
     gone = (table.WAITING_PK, table.WAITING_SK, "blocked_by")
     after = {name: value for name, value in item.items() if name not in gone}
     claim = move_attribute(Move(at=now, to=Status.PROCESSING, reason="claim"))
@@ -189,13 +194,14 @@ def claimed_item(item: Item, *, by: str, now: datetime) -> Item:
 
 def waiting_entry(item: Item) -> WaitingEntry:
     """What one entry of the waiting index nominates. Raises UnreadableRow."""
-    fields = Fields(_key(item), item)
+    fields = Fields(key_of(item), item)
     # The partition ends with the priority; jobs claimed by a run have none, and none is needed.
     priority = fields.text(table.WAITING_PK).rpartition("#")[2]
     return WaitingEntry(
         job_id=table.job_id_from(fields.text(table.PK)),
         due=fields.as_time(table.WAITING_SK, table.due_from(fields.text(table.WAITING_SK))),
         priority=int(priority) if priority in map(str, PRIORITIES) else 0,
+        timed=table.timed_in(fields.text(table.WAITING_SK)),
     )
 
 
@@ -222,7 +228,7 @@ def effect_item(row: EffectRow) -> Item:
 
 def effect_from_item(item: Item) -> EffectRow:
     """The effect a row says. Raises UnreadableRow."""
-    fields = Fields(f"{_key(item)}/{_key(item, table.SK)}", item)
+    fields = Fields(f"{key_of(item)}/{key_of(item, table.SK)}", item)
     state = fields.text("state")
     if state not in tuple(EffectState):
         fields.unreadable("state", "is not one this version knows")
@@ -293,71 +299,10 @@ def cap_item(lane: str, cap: int) -> Item:
 
 def cap_from_item(item: Item | None) -> int | None:
     """The wanted cap a row says; None when nobody set one."""
-    return None if item is None else Fields(_key(item), item).whole("cap")
+    return None if item is None else Fields(key_of(item), item).whole("cap")
 
 
-# ------------------------------------------------------------------------------------- runs and history
-def run_item(run: RunRecord) -> Item:
-    """A run's row; it expires thirty days after its start."""
-    item: Item = {
-        table.PK: attributes.text(table.run_pk(run.schedule)),
-        table.SK: attributes.text(run.slot),
-        "run_id": attributes.text(run.run_id),
-        "started_at": attributes.time(run.started_at),
-        table.TTL: attributes.expiry(run.started_at + timedelta(days=RUNS_KEPT_DAYS)),
-    }
-    if run.finished_at is not None:
-        item["finished_at"] = attributes.time(run.finished_at)
-    if run.counts:
-        item["counts"] = {"M": {name: attributes.whole(count) for name, count in run.counts.items()}}
-    return item
-
-
-def run_from_item(item: Item) -> RunRecord:
-    """The run a row says. Raises UnreadableRow."""
-    fields = Fields(f"{_key(item)}/{_key(item, table.SK)}", item)
-    counts = fields.mapping("counts") or {}
-    if not all(type(count) is int for count in counts.values()):
-        fields.unreadable("counts", "holds something that is not a whole number")
-    return RunRecord(
-        schedule=fields.text(table.PK).removeprefix(table.run_pk("")),
-        slot=fields.text(table.SK),
-        run_id=fields.text("run_id"),
-        started_at=fields.time("started_at"),
-        finished_at=fields.time_or_none("finished_at"),
-        counts=counts,
-    )
-
-
-def history_item(event: HistoryEvent) -> Item:
-    """An event's row; it never expires."""
-    item: Item = {
-        table.PK: attributes.text(event.subject),
-        table.SK: attributes.text(table.history_sk(moment.iso(event.at), event.event_id)),
-        "event_id": attributes.text(event.event_id),
-        "at": attributes.time(event.at),
-        "kind": attributes.text(event.kind),
-        "by": attributes.text(event.by),
-    }
-    if event.detail:
-        item["detail"] = attributes.from_json(event.detail, "detail")
-    return item
-
-
-def history_from_item(item: Item) -> HistoryEvent:
-    """The event a row says. Raises UnreadableRow."""
-    fields = Fields(f"{_key(item)}/{_key(item, table.SK)}", item)
-    return HistoryEvent(
-        subject=fields.text(table.PK),
-        event_id=fields.text("event_id"),
-        at=fields.time("at"),
-        kind=fields.text("kind"),
-        by=fields.text("by"),
-        detail=fields.mapping("detail") or {},
-    )
-
-
-def _key(item: Item, name: str = table.PK) -> str:
+def key_of(item: Item, name: str = table.PK) -> str:
     key: Any = item.get(name)
     value = key.get("S") if isinstance(key, dict) else None
     return value if isinstance(value, str) else "?"

@@ -18,10 +18,25 @@ DLQ_URLS = "PENSTOCK_DLQ_URLS"
 """JSON: lane → URL of its dead-letter queue."""
 VENDORS = "PENSTOCK_VENDORS"
 """JSON: vendor → {base_url, dedupe_window_s, lookup, …}: addresses and declared abilities, never secrets."""
+ACCOUNTS = "PENSTOCK_ACCOUNTS"
+"""JSON: vendor account → its limits, for the accounts of the function's lanes."""
 SECRET_ARN = "PENSTOCK_SECRET_ARN"
 """ARN of the one secret a worker may read; its value is JSON: vendor → token."""
 PERIOD_S = "PENSTOCK_PERIOD_S"
 """Seconds between two runs of a scheduled function."""
+SCHEDULE_RULE = "PENSTOCK_SCHEDULE_RULE"
+"""JSON: {misfire, overlap} of a scheduled function; not set where both are at their default."""
+
+
+RATE_SETTINGS = {"RPM": "requests_per_minute", "TPM": "tokens_per_minute"}
+"""The units of `rate_limit`, each with the account's setting that it sets."""
+
+
+def rate_limit(lane: str, unit: str) -> str:
+    """`EXTRACTION_RATE_LIMIT_RPM`, `EXTRACTION_RATE_LIMIT_TPM`: read at synth, a limit of the lane's account for this
+    deploy. No function reads them: what they set reaches everybody in the accounts."""
+    return f"{lane.upper()}_RATE_LIMIT_{unit}"
+
 
 FORBIDDEN = ("POWERTOOLS_LOGGER_LOG_EVENT", "POWERTOOLS_DEBUG", "POWERTOOLS_TRACER_CAPTURE_RESPONSE")
 """Variables that make libraries write payloads to logs."""

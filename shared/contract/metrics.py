@@ -1,9 +1,14 @@
-"""Metric names and the one dimension they have. A closed list: a test compares code, dashboards and alarms with it."""
+"""Metric names and the dimensions they have. A closed list: a test compares code, dashboards and alarms with it."""
 
 from __future__ import annotations
 
 NAMESPACE = "Penstock"
 LANE = "lane"
+STAGE = "stage"
+"""Two stages in one account count apart."""
+NO_STAGE = "unset"
+ACCOUNT = "account"
+"""Only on what an account is asked for: the accounts of the configuration, never more."""
 
 ENQUEUED = "JobsEnqueued"
 ADMITTED = "JobsAdmitted"
@@ -20,6 +25,15 @@ RUN_SKIPPED = "RunsSkipped"
 REPAIRED = "JobsRepaired"
 NACKED = "MessagesReturned"
 STREAM_ERRORS = "StreamRecordsIsolated"
+WAITING = "JobsWaiting"
+"""Jobs that stand in the table for their time, counted once a dispatcher run: a level, not a sum."""
+RATE_DEFERRED = "RateDeferrals"
+"""By account; so are the next three."""
+RATE_WAIT = "RateWaitSeconds"
+"""Seconds given out as waits; over the deferrals it is the time to the next permit."""
+PERMITS = "PermitsTaken"
+TOKENS = "TokensSpent"
+ACCOUNT_SHUT = "AccountsShut"
 
 ALL = (
     ENQUEUED,
@@ -37,4 +51,10 @@ ALL = (
     REPAIRED,
     NACKED,
     STREAM_ERRORS,
+    WAITING,
+    RATE_DEFERRED,
+    RATE_WAIT,
+    PERMITS,
+    TOKENS,
+    ACCOUNT_SHUT,
 )

@@ -7,6 +7,12 @@ TABLES = ("jobs", "effects", "control", "ledger", "history")
 WAITING_INDEX = "waiting"
 ENGINE_FUNCTIONS = ("stream", "dispatcher", "sweeper", "triage", "auditor")
 SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
+PAYLOADS = "payload/"
+"""Where in the content store the texts of producers are."""
+RESULTS = "result/"
+"""Where jobs keep their answers."""
+READ_BY_WORKERS = (PAYLOADS, "document/", RESULTS)
+"""What a worker asks for and may find absent; quarantined messages are not among it."""
 LIVE = "live"
 """The alias every worker's event source points at."""
 
@@ -59,3 +65,8 @@ def stack(stage: str, part: str) -> str:
 def lanes_parameter(stage: str) -> str:
     """The parameter that holds the deployed lanes' settings, for producers and tools."""
     return f"/{PREFIX}/{stage}/lanes"
+
+
+def accounts_parameter(stage: str) -> str:
+    """The parameter that holds the deployed vendor accounts, for tools."""
+    return f"/{PREFIX}/{stage}/accounts"

@@ -5,6 +5,7 @@ jobs      JOB#<id>                        waiting index: wpk, wsk
 effects   JOB#<id>          EFFECT#<name>
 control   SWITCHES          –             CAP#<lane>
 ledger    RUN#<schedule>    <slot>
+          BUDGET#<account>  STATE
 history   <subject>         <time>#<event id>
 """
 
@@ -18,6 +19,8 @@ TTL = "expires_at"
 """Epoch seconds; DynamoDB removes the row some time after it."""
 
 SWITCHES = "SWITCHES"
+BUDGET_SK = "STATE"
+"""Sort key of an account's one row."""
 
 
 def job_pk(job_id: str) -> str:
@@ -70,6 +73,16 @@ def due_from(wsk: str) -> str:
     return wsk.split("#", 1)[0]
 
 
+def timed_in(wsk: str) -> bool:
+    """True when the due time is not the moment of creation: somebody gave the job a time."""
+    due, _, rest = wsk.partition("#")
+    return not rest.startswith(f"{due}#")
+
+
+FIRST_DUE = "0"
+"""Before every due time: where the waiting index begins."""
+
+
 def due_until(moment: str) -> str:
     """Upper bound for everything due up to and including `moment`."""
     return f"{moment}#~"
@@ -83,6 +96,11 @@ def cap_pk(lane: str) -> str:
 def run_pk(schedule: str) -> str:
     """Key of a schedule's runs."""
     return f"RUN#{schedule}"
+
+
+def budget_pk(account: str) -> str:
+    """Key of a vendor account's budget."""
+    return f"BUDGET#{account}"
 
 
 def history_sk(at: str, event_id: str) -> str:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from shared.core.feedback import NOTHING, Report
 from shared.core.job import derived_id, name_of
 from shared.core.sensitive import Sensitive
 
@@ -24,6 +25,7 @@ KEPT_DAYS = 400
 """Nothing but this expiry removes an effect row."""
 REPLAY_HORIZON_DAYS = 380
 """A job whose first intent is older than this is not replayed."""
+RATE_LIMITED, UNREACHABLE = "429", "unreachable"
 WINDOW_MARGIN = timedelta(minutes=5)
 """Kept free at the end of a vendor's deduplication window: clocks differ, requests take time."""
 
@@ -64,6 +66,8 @@ class Call:
     action: str
     body: Sensitive[Mapping[str, Any]]
     paid: bool = True
+    tokens: int = 0
+    """The estimate this call is charged with; its answer tells the true use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Accepted:
 
     vendor_id: str
     body: Sensitive[Any] | None = None
+    report: Report = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,19 @@ class Refused:
     retry_after_s: float | None = None
     permanent: bool = False
     auth: bool = False
+    unsent: bool = False
+    """It never left this machine: it says nothing about the vendor."""
+    report: Report = NOTHING
+
+    @property
+    def rate_limited(self) -> bool:
+        """The vendor's limit said no; the request is as good as before."""
+        return self.reason == RATE_LIMITED
+
+    @property
+    def unreachable(self) -> bool:
+        """Nobody was there to refuse it."""
+        return self.reason == UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +107,7 @@ class Unknown:
     """Nobody can tell: a read time-out, a 5xx, a lost connection."""
 
     reason: str
+    report: Report = NOTHING
 
 
 Answer = Accepted | Refused | Unknown

@@ -19,6 +19,8 @@ NAMESPACE = uuid.UUID("6f0c3a52-9a57-5d0e-9b1a-7e5b9f2d4c10")
 PRIORITIES = (0, 1, 2, 3)
 """0 jumps ahead, 3 can wait longest; four at most, so a merge on read stays cheap."""
 DEFAULT_PRIORITY = 2
+LONGEST_WAIT_DAYS = 60
+"""How far ahead a job with a payload may wait: text is kept this much longer than the longest retention of a job."""
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PAYLOAD_DEPTH = 32
 MAX_WHOLE = 10**38
@@ -31,6 +33,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/-]*")
 MAX_TENANT = 64
 MAX_KEY_PART = 128
 MAX_KEY_PARTS = 4
+MAX_DELAY_DAYS = 400
+"""A job put off for longer is a mistake in a unit: its effects would be forgotten before it ran."""
 
 
 class Status(StrEnum):
@@ -116,6 +120,12 @@ class Job:
     blocked_by: str | None = None
     waiting_since: datetime | None = None
     """First deferral of the present wait; `max_wait_s` counts from here."""
+    permit_at: datetime | None = None
+    """Its promised turn at a vendor account: it stands in front of everybody who was promised none."""
+    estimated_tokens: int | None = None
+    """What its next attempt needs of a vendor account, as far as is known."""
+    estimated_requests: int | None = None
+    """How many calls it must make in one attempt, where that is more than one."""
     due: datetime | None = None
     """Place in the waiting index: the time it is next looked at. None: not in the index."""
     payload_ref: str | None = None
@@ -215,6 +225,16 @@ def payload_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
+def check_wait(field_name: str, at: datetime | None, stored_at: datetime) -> None:
+    """Refuse a time at which the text, kept since `stored_at`, would no longer outlive its job."""
+    if at is not None and at - stored_at > timedelta(days=LONGEST_WAIT_DAYS):
+        raise BadInput(
+            field_name,
+            f"is more than {LONGEST_WAIT_DAYS} days after the payload was stored, which expires; "
+            "enqueue the job later, or without a payload",
+        )
+
+
 def utc(field_name: str, value: datetime | None) -> datetime | None:
     """`value` in UTC; a naive datetime is refused, since nobody can tell when it is."""
     if value is None:
@@ -231,6 +251,18 @@ def utc(field_name: str, value: datetime | None) -> datetime | None:
         raise BadInput(field_name, "is not between the years 2000 and 2200") from None
     # Rows hold milliseconds: what is compared must be what was stored.
     return moment - timedelta(microseconds=moment.microsecond % 1000)
+
+
+def time_after(field_name: str, delay_seconds: float, now: datetime) -> datetime:
+    """The moment `delay_seconds` after `now`, 0 being now; a delay that cannot be meant is refused by name."""
+    if isinstance(delay_seconds, bool) or not isinstance(delay_seconds, int | float):
+        raise BadInput(field_name, "must be a number of seconds")
+    # Written so that NaN, which compares with nothing, is refused, too.
+    if not delay_seconds >= 0:
+        raise BadInput(field_name, "must be 0 seconds (now) or more")
+    if delay_seconds > MAX_DELAY_DAYS * 86_400:
+        raise BadInput(field_name, f"is more than {MAX_DELAY_DAYS} days")
+    return utc(field_name, now + timedelta(seconds=delay_seconds)) or now
 
 
 def _plain_json(value: object, path: str, depth: int) -> object:

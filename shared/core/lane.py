@@ -24,6 +24,8 @@ class LaneSpec:
     tasks: tuple[str, ...]
     vendors: tuple[str, ...] = ()
     """Vendors its tasks may call: a closed switch on one of them holds the lane's jobs."""
+    accounts: tuple[str, ...] = ()
+    """Vendor accounts whose budgets its calls spend; one for a vendor at most."""
     admission: str = "on_enqueue"
     shards: int = 1
     """Partitions of the waiting index; one is enough below a thousand waiting writes a second."""
@@ -114,10 +116,10 @@ def _check(spec: LaneSpec) -> None:
         raise BadInput(f"{where}.{setting}", problem)
 
     name_of(where, spec.name)
-    for setting in ("tasks", "vendors", "retry_backoff_s"):
+    for setting in ("tasks", "vendors", "accounts", "retry_backoff_s"):
         if not isinstance(getattr(spec, setting), tuple):
             refuse(setting, "must be a list")
-    for setting, listed in (("tasks", spec.tasks), ("vendors", spec.vendors)):
+    for setting, listed in (("tasks", spec.tasks), ("vendors", spec.vendors), ("accounts", spec.accounts)):
         for name in listed:
             name_of(f"{where}.{setting}", name)
     if not spec.tasks:

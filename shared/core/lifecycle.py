@@ -90,11 +90,12 @@ def is_due(job: Job, now: datetime) -> bool:
 
 def is_stale(job: Job, lane: LaneSpec, now: datetime) -> bool:
     """True when the claim is so old that its worker cannot be running any more."""
-    return (
-        job.status is Status.PROCESSING
-        and job.claimed_at is not None
-        and job.claimed_at + timedelta(seconds=lane.claim_timeout_s) <= now
-    )
+    return job.status is Status.PROCESSING and claimed_since(job) + timedelta(seconds=lane.claim_timeout_s) <= now
+
+
+def claimed_since(job: Job) -> datetime:
+    """When the present claim was made; a row from before that was noted was last written by its claim."""
+    return job.claimed_at or job.updated_at
 
 
 def is_poison(job: Job, receive_count: int, poison_receives: int) -> bool:
@@ -123,9 +124,29 @@ def handed_off(job: Job, now: datetime) -> Job:
     return replace(job, due=None, updated_at=now, blocked_by=None)
 
 
-def rescheduled(job: Job, at: datetime, reason: str, now: datetime) -> Job:
-    """Given another time by a person."""
-    return move(job, _Q, "schedule", now, not_before_at=at, **waiting(job, at, reason))
+def rescheduled(job: Job, at: datetime, reason: str, now: datetime, *, detail: str = "") -> Job:
+    """Given another time by a person, which no account has promised; `detail` names the bulk run that did it."""
+    changes = {"not_before_at": at, "permit_at": None, **waiting(job, at, reason)}
+    return move(job, _Q, "schedule", now, detail=detail, **changes)
+
+
+def taken_back(job: Job, at: datetime, reason: str, now: datetime) -> Job:
+    """Taken back from its running worker by a person: no attempt is used, and it stands in the waiting index at once.
+
+    The fence rises, so the worker that has it can no longer settle. The caller has looked at its effects.
+    """
+    return move(
+        job,
+        _Q,
+        "reset",
+        now,
+        fence=job.fence + 1,
+        claimed_at=None,
+        claimed_by=None,
+        not_before_at=at,
+        permit_at=None,
+        **waiting(job, at, reason),
+    )
 
 
 def recovered(job: Job, lane: LaneSpec, now: datetime, *, open_intent: bool) -> Job:
@@ -149,19 +170,21 @@ def recovered(job: Job, lane: LaneSpec, now: datetime, *, open_intent: bool) -> 
         claimed_by=None,
         last_error="stale_claim_requeued",
         last_error_at=now,
+        # Its own time as well: its place in line is always that time, or a hold would give it another one.
+        not_before_at=now,
         **waiting(job, now, "stale_claim"),
     )
 
 
 def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_intent: bool = False) -> Job:
     """The job after its task ended with `outcome`."""
-    free = {"claimed_at": None, "claimed_by": None}
+    free = {"claimed_at": None, "claimed_by": None, "permit_at": None}
     match outcome:
         case Done(result=result, ref=ref):
             return move(job, _C, "done", now, detail=result, **free, **_ended_well(lane, now, result, ref))
         case Submitted(batch=batch):
             return move(job, _B, "submitted", now, detail=batch, **free)
-        case Defer(until=until, reason=reason):
+        case Defer(until=until, reason=reason, promised=promised, tokens=tokens, requests=requests):
             since = job.waiting_since or now
             if now - since >= timedelta(seconds=lane.max_wait_s):
                 return _failed(job, lane, now, Category.RETRIES_EXHAUSTED, f"max_wait:{reason}")
@@ -173,7 +196,9 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
                 detail=reason,
                 not_before_at=until,
                 waiting_since=since,
-                **free,
+                estimated_tokens=job.estimated_tokens if tokens is None else tokens,
+                estimated_requests=job.estimated_requests if requests is None else requests,
+                **{**free, "permit_at": until if promised else None},
                 **waiting(job, until, reason),
             )
         case Retry(error=error):
@@ -256,6 +281,7 @@ def _failure(job: Job, lane: LaneSpec, now: datetime, category: Category, error:
         "last_error_at": now,
         "claimed_at": None,
         "claimed_by": None,
+        "permit_at": None,
         "due": None,
         "blocked_by": None,
         "expires_at": now + timedelta(days=lane.failed_kept_days),

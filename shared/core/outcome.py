@@ -39,10 +39,16 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """Not now. No attempt is used; the job waits until `until` under the reason, the message is acknowledged."""
+    """Not now. No attempt is used; the job waits until `until` under the reason, the message is acknowledged.
+
+    `promised`: the time is the job's own turn at a vendor account; `tokens` and `requests` are what it needs there.
+    """
 
     until: datetime
     reason: str
+    promised: bool = False
+    tokens: int | None = None
+    requests: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,10 @@ def checked(outcome: object) -> Outcome:
                 at = utc("until", until)
             except BadInput:
                 at = None
-            return Fail(Category.MALFORMED, "bad_input:until") if at is None else Defer(at, _code(reason))
+            if at is None:
+                return Fail(Category.MALFORMED, "bad_input:until")
+            # Only the engine promises a turn: what a task says of one is not believed.
+            return Defer(at, _code(reason))
         case Fail(category=category, error=error):
             known = category in tuple(Category)
             return Fail(Category(category) if known else Category.MALFORMED, _code(error))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from shared.core.effects import Answer, Call, Effect, EffectRow, Lookup, LookupAnswer
-from shared.core.errors import UnreadableRow
-from shared.core.job import Job
-from shared.core.lane import LaneSpec
-from shared.core.outcome import is_code
-from shared.core.switches import Switch, Switches
+if TYPE_CHECKING:
+    # Named by the ports and made by their users: a function that uses a port does not pay for its neighbours.
+    from shared.core.account import AccountSpec
+    from shared.core.effects import Answer, Call, Effect, EffectRow, Lookup, LookupAnswer
+    from shared.core.errors import UnreadableRow
+    from shared.core.history import HistoryEvent
+    from shared.core.job import Job
+    from shared.core.lane import LaneSpec
+    from shared.core.message import DeadLetter, DeadMessage, Message, QueueDepth
+    from shared.core.rate import Arrivals, Budget, Refusal, Taken, Terms, Want
+    from shared.core.schedule import RunRecord
+    from shared.core.switches import Switch, Switches
 
 
 class Clock(Protocol):
@@ -48,6 +54,8 @@ class WaitingEntry:
     job_id: str
     due: datetime
     priority: int
+    timed: bool = False
+    """It was given a time of its own, perhaps a promised turn; else it is due since it was created."""
 
 
 class JobStore(Protocol):
@@ -72,8 +80,11 @@ class JobStore(Protocol):
         """
         ...
 
-    def waiting(self, lane: LaneSpec, *, due_before: datetime, limit: int) -> list[WaitingEntry]:
-        """Jobs in the index whose due time has come, oldest due first within each priority; at most `limit` each."""
+    def waiting(
+        self, lane: LaneSpec, *, due_before: datetime, limit: int, due_after: datetime | None = None
+    ) -> list[WaitingEntry]:
+        """Jobs in the index whose due time has come, oldest due first within each priority; at most `limit` each.
+        With `due_after`, only those that were not due before it."""
         ...
 
     def claimed_by_runs(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
@@ -109,30 +120,6 @@ class EffectStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A job's ticket to a worker: ids only."""
-
-    job_id: str
-    lane: str
-    tenant: str
-    delay_s: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueDepth:
-    """What a queue says of itself (approximate by nature)."""
-
-    visible: int
-    in_flight: int
-    delayed: int = 0
-
-    @property
-    def total(self) -> int:
-        """Everything not yet deleted."""
-        return self.visible + self.in_flight + self.delayed
-
-
 class LaneQueues(Protocol):
     """The lanes' SQS queues, for the two senders: the stream consumer and the dispatcher."""
 
@@ -143,30 +130,6 @@ class LaneQueues(Protocol):
     def depth(self, lane: str) -> QueueDepth:
         """How much waits."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """A failed job's entry in the dead-letter queue: ids and codes only."""
-
-    job_id: str
-    lane: str
-    tenant: str
-    category: str
-    signature: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadMessage:
-    """A message received from a dead-letter queue: a ticket that died, a dead letter, or unreadable bytes."""
-
-    receipt: str
-    message_id: str
-    body: str
-    job_id: str | None
-    """None when the body is not ours or cannot be read."""
-    receive_count: int = 1
 
 
 class DeadLetterQueues(Protocol):
@@ -221,18 +184,6 @@ class ControlStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """One invocation of a scheduled function, kept by (schedule, slot)."""
-
-    schedule: str
-    slot: str
-    run_id: str
-    started_at: datetime
-    finished_at: datetime | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
 class Ledger(Protocol):
     """Who ran when: one row per schedule and slot."""
 
@@ -249,16 +200,48 @@ class Ledger(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryEvent:
-    """Something a person or the engine decided; append-only."""
+class BudgetLedger(Protocol):
+    """Vendor accounts: one item each, one conditional write a step, two at most. What goes wrong costs permits, never
+    grants them: a take or a return whose reply was lost is not asked for again."""
 
-    subject: str
-    event_id: str
-    at: datetime
-    kind: str
-    by: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    def read(self, spec: AccountSpec) -> Budget:
+        """The account as it stands now (a consistent read); one nobody has used yet is empty. Raises UnreadableRow."""
+        ...
+
+    def take(
+        self,
+        spec: AccountSpec,
+        want: Want,
+        *,
+        least: Want,
+        now_us: int,
+        hold: str = "",
+        hold_s: float = 0,
+        told_us: Arrivals | None = None,
+    ) -> Taken | Refusal:
+        """Take `want`; if that does not fit, the most that does, down to `least`; else the refusal with its time.
+
+        `hold` names the holder of slots and batch tokens. Asking again under the same name does not hold twice.
+        `told_us` are arrivals that the vendor's own count tells: the account is spent at least so far.
+        """
+        ...
+
+    def give_back(self, spec: AccountSpec, want: Want, *, now_us: int, hold: str = "") -> None:
+        """Return what was not used (negative: what was used beyond the estimate), and all that `hold` holds."""
+        ...
+
+    def reserve(self, spec: AccountSpec, span_us: int, *, not_before_us: int, backlog_us: int = 0) -> int:
+        """Promise `span_us` of the account's time, at or after a moment and behind every earlier promise; its start.
+        `backlog_us`: until then a backlog is paced, and newcomers belong behind it."""
+        ...
+
+    def change(self, spec: AccountSpec, seen: Terms, after: Terms) -> Budget:
+        """Write `after` if the terms still have `seen`'s version; either way the account as it stands then."""
+        ...
+
+    def reset(self, spec: AccountSpec, terms: Terms) -> Budget:
+        """Put an account with nothing but these terms in the place of whatever stands there, readable or not."""
+        ...
 
 
 class History(Protocol):
@@ -289,18 +272,22 @@ class Vendor(Protocol):
         ...
 
 
+Value = str | int | float | bool | None
+"""What a log line may carry: ids, codes and numbers."""
+
+
 class Telemetry(Protocol):
     """Events with ids, and counts with closed dimensions; nothing else is ever written."""
 
-    def event(self, name: str, **ids: str | int | float | bool | None) -> None:
-        """One log line: an event name and ids."""
+    def event(self, name: str, **ids: Value | Mapping[str, Value]) -> None:
+        """One log line: an event name and ids, or a small table of them."""
         ...
 
-    def count(self, metric: str, value: float = 1, *, lane: str = "all") -> None:
-        """One metric value."""
+    def count(self, metric: str, value: float = 1, *, lane: str = "all", account: str = "") -> None:
+        """One metric value; with `account`, of what that vendor account was asked for."""
         ...
 
-    def error(self, name: str, exc: BaseException, **ids: str | int | float | bool | None) -> None:
+    def error(self, name: str, exc: BaseException, **ids: Value) -> None:
         """An error as its type, code and place; never its text."""
         ...
 
@@ -316,29 +303,3 @@ class Delivery:
     body: str
     problem: str = ""
     """Why the envelope could not be read, when `job_id` is None."""
-
-
-def message_of(job: Job, delay_s: int = 0) -> Message:
-    """The ticket of a job."""
-    return Message(job_id=job.job_id, lane=job.lane, tenant=job.tenant, delay_s=delay_s)
-
-
-def dead_letter_of(job: Job) -> DeadLetter:
-    """The dead letter of a failed job."""
-    return DeadLetter(
-        job_id=job.job_id,
-        lane=job.lane,
-        tenant=job.tenant,
-        category=job.category.value if job.category else "",
-        # A row written by another hand may hold anything; a letter holds codes.
-        signature=job.signature if job.signature and is_code(job.signature) else "",
-        at=job.updated_at,
-    )
-
-
-def by_lane(messages: Iterable[Message]) -> dict[str, list[Message]]:
-    """Messages sorted by the queue they go to, order kept."""
-    sorted_by_lane: dict[str, list[Message]] = {}
-    for message in messages:
-        sorted_by_lane.setdefault(message.lane, []).append(message)
-    return sorted_by_lane

@@ -5,45 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-from shared.core.effects import Lookup
+from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
-from shared.core.job import name_of
+from shared.core.job import LONGEST_WAIT_DAYS
 from shared.core.lane import LaneSpec
+from shared.core.schedule import ScheduleRule
+from shared.core.vendor import VendorSpec
 
 STAGES = ("local", "dev", "stage", "prod")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VendorSpec:
-    """Where a vendor is and what it can do for us; never a secret."""
-
-    name: str
-    kind: str
-    """Which adapter speaks to it: `helpdesk` or `openai`."""
-    base_url: str
-    dedupe_window_s: int = 0
-    """How long it deduplicates by our key; 0: it does not."""
-    lookup: str = "none"
-    connect_timeout_s: float = 2.0
-    read_timeout_s: float = 6.0
-
-    def __post_init__(self) -> None:
-        where = f"vendors.{self.name}"
-        name_of(where, self.name)
-        name_of(f"{where}.kind", self.kind)
-        if self.lookup not in tuple(Lookup):
-            raise BadInput(f"{where}.lookup", f"must be one of {', '.join(Lookup)}")
-        if not _is_safe(self.base_url):
-            raise BadInput(f"{where}.base_url", "must start with https:// (http only on this machine)")
-        window: object = self.dedupe_window_s
-        if not isinstance(window, int) or isinstance(window, bool) or window < 0:
-            raise BadInput(f"{where}.dedupe_window_s", "must be a whole number of seconds, or 0")
-        for setting in ("connect_timeout_s", "read_timeout_s"):
-            value = getattr(self, setting)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 60:
-                raise BadInput(f"{where}.{setting}", "must be a number of seconds above 0, at most 60")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +39,10 @@ class StageSpec:
     name: str
     lanes: Mapping[str, LaneSpec]
     vendors: Mapping[str, VendorSpec] = field(default_factory=dict)
+    accounts: Mapping[str, AccountSpec] = field(default_factory=dict)
     schedules: SchedulePeriods = field(default_factory=SchedulePeriods)
+    schedule_rules: Mapping[str, ScheduleRule] = field(default_factory=dict)
+    """What a schedule does after a gap and beside a run that is still going; skip both unless it is said here."""
     alarm_email: str | None = None
     slack_workspace_id: str | None = None
     slack_channel_id: str | None = None
@@ -80,6 +53,11 @@ class StageSpec:
     metrics_alarms: bool = True
     """Metric-math alarms; a stage whose CloudWatch cannot do them turns them off."""
     log_retention_days: int = 30
+
+    @property
+    def content_kept_days(self) -> int:
+        """How long a text is kept: a job may wait with it, fail, and be replayed for as long as its row is kept."""
+        return max((lane.failed_kept_days for lane in self.lanes.values()), default=30) + LONGEST_WAIT_DAYS
 
     @classmethod
     def from_mappings(
@@ -97,15 +75,60 @@ class StageSpec:
             )
             for vendor, entry in _table(values.pop("vendors", {}), "vendors").items()
         }
+        accounts = {
+            account: _built(
+                AccountSpec, f"accounts.{account}", {**_table(entry or {}, f"accounts.{account}"), "name": account}
+            )
+            for account, entry in _table(values.pop("accounts", {}), "accounts").items()
+        }
         schedules = _built(SchedulePeriods, "schedules", _table(values.pop("schedules", {}), "schedules"))
+        rules = {
+            schedule: ScheduleRule.from_mapping(schedule, _table(entry or {}, f"schedule_rules.{schedule}"))
+            for schedule, entry in _table(values.pop("schedule_rules", {}), "schedule_rules").items()
+        }
+        for schedule in rules:
+            if schedule not in SchedulePeriods.__dataclass_fields__:
+                raise BadInput(f"schedule_rules.{schedule}", "is not a schedule of the engine")
         spec: StageSpec = _built(
-            cls, name, {"name": name, "lanes": lanes, "vendors": vendors, "schedules": schedules, **values}
+            cls,
+            name,
+            {
+                "name": name,
+                "lanes": lanes,
+                "vendors": vendors,
+                "accounts": accounts,
+                "schedules": schedules,
+                "schedule_rules": rules,
+                **values,
+            },
         )
+        _check_accounts(spec)
         for lane in lanes.values():
             for vendor in lane.vendors:
                 if vendor not in vendors:
                     raise BadInput(f"lanes.{lane.name}.vendors", f"names {vendor!r}, which vendors does not define")
         return spec
+
+
+def _check_accounts(spec: StageSpec) -> None:
+    """Every account has a vendor, and a lane knows which account a call to a vendor spends."""
+    for account in spec.accounts.values():
+        if account.vendor not in spec.vendors:
+            raise BadInput(
+                f"accounts.{account.name}.vendor", f"names {account.vendor!r}, which vendors does not define"
+            )
+    for lane in spec.lanes.values():
+        where, payers = f"lanes.{lane.name}.accounts", dict[str, str]()
+        for name in lane.accounts:
+            if name not in spec.accounts:
+                raise BadInput(where, f"names {name!r}, which accounts does not define")
+            vendor = spec.accounts[name].vendor
+            if vendor not in lane.vendors:
+                raise BadInput(
+                    where, f"names {name!r}, an account with vendor {vendor!r}, which the lane does not call"
+                )
+            if payers.setdefault(vendor, name) != name:
+                raise BadInput(where, f"names two accounts with vendor {vendor!r}: {payers[vendor]!r} and {name!r}")
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,18 +139,6 @@ def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(present, Mapping)
         result[key] = merged(present, value) if both and present is not None else value
     return result
-
-
-def _is_safe(address: object) -> bool:
-    """A token is sent there: over TLS, or never off this machine."""
-    if not isinstance(address, str):
-        return False
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "localhost")))
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:

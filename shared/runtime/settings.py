@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.contract import env
+from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
-from shared.core.stage import VendorSpec
+from shared.core.vendor import VendorSpec
 
 Environ = Mapping[str, str]
 
@@ -26,62 +27,40 @@ class WorkerSettings:
     control_table: str
     content_bucket: str
     vendors: Mapping[str, VendorSpec]
+    accounts: Mapping[str, AccountSpec]
+    ledger_table: str | None
     secret_arn: str | None
 
     @classmethod
     def from_env(cls, environ: Environ) -> WorkerSettings:
-        lanes = _lanes(environ)
-        name = _required(environ, env.LANE)
+        lanes = lanes_of(environ)
+        name = required(environ, env.LANE)
         if name not in lanes:
             raise BadInput(env.LANES, f"does not describe lane {name}")
         return cls(
-            stage=_required(environ, env.STAGE),
+            stage=required(environ, env.STAGE),
             lane=lanes[name],
-            jobs_table=_required(environ, env.JOBS_TABLE),
-            effects_table=_required(environ, env.EFFECTS_TABLE),
-            control_table=_required(environ, env.CONTROL_TABLE),
-            content_bucket=_required(environ, env.CONTENT_BUCKET),
-            vendors={n: VendorSpec(**{"name": n, **v}) for n, v in _json(environ, env.VENDORS).items()},
+            jobs_table=required(environ, env.JOBS_TABLE),
+            effects_table=required(environ, env.EFFECTS_TABLE),
+            control_table=required(environ, env.CONTROL_TABLE),
+            content_bucket=required(environ, env.CONTENT_BUCKET),
+            vendors={n: VendorSpec(**{"name": n, **v}) for n, v in json_object(environ, env.VENDORS).items()},
+            accounts=accounts_of(environ, {name: lanes[name]}),
+            ledger_table=required(environ, env.LEDGER_TABLE) if lanes[name].accounts else None,
             secret_arn=environ.get(env.SECRET_ARN) or None,
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
-    """An engine function. Each is given, and asks for, only what its work needs."""
-
-    stage: str
-    lanes: Mapping[str, LaneSpec]
-    environ: Environ
-
-    @classmethod
-    def from_env(cls, environ: Environ) -> EngineSettings:
-        return cls(stage=_required(environ, env.STAGE), lanes=_lanes(environ), environ=environ)
-
-    def text(self, name: str) -> str:
-        """A variable this function must have."""
-        return _required(self.environ, name)
-
-    def urls(self, name: str) -> Mapping[str, str]:
-        """Lane → URL."""
-        return {str(lane): str(url) for lane, url in _json(self.environ, name).items()}
-
-    @property
-    def period_s(self) -> int:
-        """Seconds between two runs."""
-        return int(_required(self.environ, env.PERIOD_S))
-
-
-def _required(environ: Environ, name: str) -> str:
+def required(environ: Environ, name: str) -> str:
     value = environ.get(name)
     if not value:
         raise BadInput(name, "is not set in the function's environment")
     return value
 
 
-def _json(environ: Environ, name: str) -> dict[str, Any]:
+def json_object(environ: Environ, name: str) -> dict[str, Any]:
     try:
-        value = json.loads(_required(environ, name))
+        value = json.loads(required(environ, name))
     except json.JSONDecodeError:
         raise BadInput(name, "is not JSON") from None
     if not isinstance(value, dict):
@@ -89,8 +68,19 @@ def _json(environ: Environ, name: str) -> dict[str, Any]:
     return value
 
 
-def _lanes(environ: Environ) -> dict[str, LaneSpec]:
-    entries = _json(environ, env.LANES).items()
+def accounts_of(environ: Environ, lanes: Mapping[str, LaneSpec]) -> dict[str, AccountSpec]:
+    """The accounts these lanes spend."""
+    told = json_object(environ, env.ACCOUNTS) if env.ACCOUNTS in environ else {}
+    accounts: dict[str, AccountSpec] = {}
+    for name in sorted({name for lane in lanes.values() for name in lane.accounts}):
+        if name not in told:
+            raise BadInput(env.ACCOUNTS, f"does not describe account {name}")
+        accounts[name] = AccountSpec(**{"name": name, **told[name]})
+    return accounts
+
+
+def lanes_of(environ: Environ) -> dict[str, LaneSpec]:
+    entries = json_object(environ, env.LANES).items()
     return {
         name: LaneSpec.from_mapping(name, {k: v for k, v in values.items() if k != "name"}) for name, values in entries
     }

@@ -1,4 +1,4 @@
-"""Logs and metrics by Powertools: an event name and ids; counts by lane. Never a text, never a payload."""
+"""Logs and metrics by Powertools: an event name and ids; counts by lane and stage. Never a text, never a payload."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from shared.contract import metrics
 from shared.core.errors import PenstockError
+from shared.core.ports import Value
 
 MAX_VALUE = 256
 
@@ -20,19 +21,18 @@ MAX_VALUE = 256
 for _chatty in ("botocore", "boto3", "urllib3", "httpx", "httpcore"):
     logging.getLogger(_chatty).setLevel(logging.WARNING)
 
-Value = str | int | float | bool | None
-
 
 class PowertoolsTelemetry:
-    """The Telemetry port of a Lambda. Counts are kept until `flush`, one EMF document per lane."""
+    """The Telemetry port of a Lambda. Counts are kept until `flush`, one EMF document per lane and account."""
 
-    def __init__(self, service: str) -> None:
+    def __init__(self, service: str, *, stage: str) -> None:
         self._logger = Logger(service=service, level="INFO", log_uncaught_exceptions=False)
-        self._service = service
-        self._counts: dict[tuple[str, str], float] = {}
+        self._service, self._stage = service, stage
+        self._counts: dict[tuple[str, str], dict[str, float]] = {}
+        """By lane and account, which is empty for most."""
         self._lock = threading.Lock()
 
-    def event(self, name: str, **ids: Value) -> None:
+    def event(self, name: str, **ids: Value | Mapping[str, Value]) -> None:
         """One JSON line."""
         self._logger.info(name, **_fields(ids))
 
@@ -46,28 +46,32 @@ class PowertoolsTelemetry:
             **_fields(ids),
         )
 
-    def count(self, metric: str, value: float = 1, *, lane: str = "all") -> None:
+    def count(self, metric: str, value: float = 1, *, lane: str = "all", account: str = "") -> None:
         """Add to a metric of the closed list."""
         if metric not in metrics.ALL:
             raise ValueError("not a metric of the closed list")
         with self._lock:
-            self._counts[lane, metric] = self._counts.get((lane, metric), 0.0) + value
+            counts = self._counts.setdefault((lane, account), {})
+            counts[metric] = counts.get(metric, 0.0) + value
 
     def flush(self) -> None:
         """Write what was counted."""
         with self._lock:
             counts, self._counts = self._counts, {}
-        for lane in sorted({lane for lane, _ in counts}):
+        for (lane, account), values in sorted(counts.items()):
             document = EphemeralMetrics(namespace=metrics.NAMESPACE, service=self._service)
             document.add_dimension(name=metrics.LANE, value=lane)
-            for (of_lane, metric), value in counts.items():
-                if of_lane == lane:
-                    document.add_metric(name=metric, unit=MetricUnit.Count, value=value)
+            document.add_dimension(name=metrics.STAGE, value=self._stage)
+            if account:
+                document.add_dimension(name=metrics.ACCOUNT, value=account)
+            for metric, value in values.items():
+                document.add_metric(name=metric, unit=MetricUnit.Count, value=value)
             document.flush_metrics()
 
 
-def _fields(ids: Mapping[str, Value]) -> dict[str, Any]:
-    return {key: clean(value) for key, value in ids.items() if value is not None}
+def _fields(ids: Mapping[str, Value | Mapping[str, Value]]) -> dict[str, Any]:
+    told = ((key, value) for key, value in ids.items() if value is not None)
+    return {key: _fields(value) if isinstance(value, Mapping) else clean(value) for key, value in told}
 
 
 def clean(value: Value) -> Value:

@@ -5,11 +5,12 @@ What only an engine function needs is imported where it is built: a worker's col
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from shared.adapters.aws.clients import client
+from shared.adapters.aws.clients import client, server_clock
 from shared.adapters.aws.clock import SystemClock
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
@@ -18,9 +19,10 @@ from shared.adapters.aws.secrets import VendorTokens
 from shared.contract import env
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
-from shared.core.ports import Clock, ContentStore, Ledger, Telemetry, Vendor
-from shared.core.stage import VendorSpec
-from shared.runtime.settings import EngineSettings, WorkerSettings
+from shared.core.ports import BudgetLedger, Clock, ContentStore, Ledger, Telemetry, Vendor
+from shared.core.vendor import VendorSpec
+from shared.runtime.settings import WorkerSettings
+from shared.usecases.budgets import Budgets
 from shared.usecases.context import Task
 from shared.usecases.deadline import Deadline
 from shared.usecases.run_attempt import Worker
@@ -29,13 +31,11 @@ from shared.usecases.switchboard import SwitchBoard
 if TYPE_CHECKING:
     from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
     from shared.adapters.aws.queues import SqsLaneQueues
+    from shared.runtime.engine_settings import EngineSettings
     from shared.usecases.view import Viewer
 
 Work = Callable[[Deadline], Mapping[str, int]]
 """What a scheduled function does in one run; the result is its counts."""
-DISPATCH_LIMIT = 2000
-LOOK_AHEAD_MARGIN_S = 15
-"""A run looks this far past its own next tick, so nothing due between two runs starts late."""
 TRIAGE_ANYWAY_EVERY_S = 600
 
 
@@ -67,7 +67,31 @@ def worker(settings: WorkerSettings, tasks: Mapping[str, Task], telemetry: Telem
         board=SwitchBoard(control=control, clock=clock()),
         clock=clock(),
         telemetry=telemetry,
+        budgets=_spending(settings, telemetry),
+        accounts=tuple(settings.accounts.values()),
     )
+
+
+def _spending(settings: WorkerSettings, telemetry: Telemetry) -> Budgets:
+    """The accounts of a worker's lane, as this environment spends them."""
+    if settings.ledger_table is None:
+        return Budgets()
+    return Budgets.of(
+        settings.accounts.values(),
+        ledger=budget_ledger(settings.ledger_table, connections=settings.lane.parallel),
+        clock=clock(),
+        telemetry=telemetry,
+        owner=uuid.uuid4().hex,
+        skew_s=server_clock().skew_s,
+    )
+
+
+def budget_ledger(table_name: str, connections: int = 10) -> BudgetLedger:
+    """The vendor accounts."""
+    from shared.adapters.aws.budgets import DynamoDbBudgetLedger
+
+    # One try: a return whose reply was lost, sent again by the SDK, would give permits back twice.
+    return DynamoDbBudgetLedger(client=client("dynamodb", connections=connections, tries=1), table_name=table_name)
 
 
 def vendors(settings: WorkerSettings) -> dict[str, Vendor]:
@@ -87,7 +111,7 @@ def vendor(spec: VendorSpec, tokens: VendorTokens) -> Vendor:
     return kinds[spec.kind](spec, token=lambda fresh: tokens.of(spec.name, fresh=fresh))
 
 
-def viewer(settings: EngineSettings) -> Viewer:
+def viewer(settings: EngineSettings, telemetry: Telemetry) -> Viewer:
     """What admission looks at."""
     from shared.usecases.view import Viewer
 
@@ -98,6 +122,9 @@ def viewer(settings: EngineSettings) -> Viewer:
         control=control,
         queues=lane_queues(settings),
         clock=clock(),
+        accounts=settings.accounts,
+        budgets=budget_ledger(settings.text(env.LEDGER_TABLE)) if settings.accounts else None,
+        telemetry=telemetry,
     )
 
 
@@ -127,26 +154,23 @@ def effects(settings: EngineSettings) -> DynamoDbEffectStore:
 
 def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One run over every lane that is served as jobs come."""
-    from shared.usecases.dispatch import dispatch
+    from shared.usecases.count_waiting import count_waiting
+    from shared.usecases.run_dispatch import run_dispatch
 
-    views, store, queues = viewer(settings), jobs(settings), lane_queues(settings)
+    views, store, queues = viewer(settings, telemetry), jobs(settings), lane_queues(settings)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
-        counts: dict[str, int] = {}
-        for lane in settings.lanes.values():
-            done = dispatch(
-                lane,
-                look_ahead_s=settings.period_s + LOOK_AHEAD_MARGIN_S,
-                limit=DISPATCH_LIMIT,
-                stop_at=deadline.at,
-                jobs=store,
-                queues=queues,
-                viewer=views,
-                clock=clock(),
-                telemetry=telemetry,
-            )
-            counts |= {f"{lane.name}.{name}": count for name, count in done.counts().items()}
-        return counts
+        count_waiting(settings.lanes.values(), jobs=store, clock=clock(), telemetry=telemetry)
+        return run_dispatch(
+            settings.lanes,
+            period_s=settings.period_s,
+            stop_at=deadline.at,
+            jobs=store,
+            queues=queues,
+            viewer=views,
+            clock=clock(),
+            telemetry=telemetry,
+        )
 
     return work
 

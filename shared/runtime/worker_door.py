@@ -29,7 +29,7 @@ def worker_door(tasks: Mapping[str, Task]) -> Handler:
 
     @cache
     def telemetry() -> PowertoolsTelemetry:
-        return PowertoolsTelemetry(f"{settings().lane.name}-worker")
+        return PowertoolsTelemetry(f"{settings().lane.name}-worker", stage=settings().stage)
 
     @cache
     def worker() -> Worker:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.contract import metrics
 from shared.core import lifecycle
+from shared.core.admission import BudgetGate
 from shared.core.admission import admit as ask
 from shared.core.errors import RowMoved, UnknownLane, UnreadableRow
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
-from shared.core.ports import (
-    Clock,
-    DeadLetterQueues,
-    JobStore,
-    LaneQueues,
-    Message,
-    Telemetry,
-    dead_letter_of,
-    message_of,
-)
+from shared.core.message import Message, dead_letter_of, message_of
+from shared.core.ports import Clock, DeadLetterQueues, JobStore, LaneQueues, Telemetry
 from shared.usecases.persist import persist
 from shared.usecases.view import Viewer
+
+AHEAD_S, AHEAD_ALONE_S = 2, 60
+"""A new job whose turn at its account comes so soon is sent with the delay; what waits longer waits in the table. Where
+nobody waits there yet, the consumer gives out starts until the dispatcher's next run can take over."""
 
 
 @dataclass(slots=True)
@@ -53,7 +51,7 @@ def admit(
     """
     done = Admitted()
     failed: list[Job] = []
-    to_send: dict[str, list[Job]] = {}
+    to_send: dict[str, list[tuple[Job, int]]] = {}
     for image in images:
         if isinstance(image, UnreadableRow):
             done.isolated += 1
@@ -72,6 +70,7 @@ def admit(
             _consider(image, done, to_send, jobs, viewer, clock, telemetry)
     for lane, ready in to_send.items():
         _send(lane, ready, done, jobs, queues, viewer, clock, telemetry)
+    viewer.write_lines()
     if failed:
         letters = [dead_letter_of(job) for job in failed]
         refused = persist(lambda: dead_letters.send(letters), clock)
@@ -85,7 +84,7 @@ def admit(
 def _consider(
     job: Job,
     done: Admitted,
-    to_send: dict[str, list[Job]],
+    to_send: dict[str, list[tuple[Job, int]]],
     jobs: JobStore,
     viewer: Viewer,
     clock: Clock,
@@ -102,10 +101,15 @@ def _consider(
         done.isolated += 1
         return
     verdict = ask(job, view, now)
-    if verdict.runs:
-        to_send.setdefault(job.lane, []).append(job)
-        viewer.sent(job.lane)
+    start = verdict.starts_at(now, AHEAD_S if viewer.backlog(view.lane) else AHEAD_ALONE_S)
+    if start is not None:
+        wait_s = math.floor((start - now).total_seconds())
+        to_send.setdefault(job.lane, []).append((job, wait_s))
+        # Not told to its accounts if it starts at once: an open path that wrote would cost a write a job.
+        viewer.sent(job, start, to_tell=wait_s > AHEAD_S)
         return
+    if verdict.blocked is not None and verdict.blocked.gate == BudgetGate.name:
+        viewer.left_behind(view.lane)
     _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
     done.held += 1
     telemetry.count(metrics.HELD, lane=job.lane)
@@ -113,7 +117,7 @@ def _consider(
 
 def _send(
     lane: str,
-    ready: list[Job],
+    ready: list[tuple[Job, int]],
     done: Admitted,
     jobs: JobStore,
     queues: LaneQueues,
@@ -121,9 +125,9 @@ def _send(
     clock: Clock,
     telemetry: Telemetry,
 ) -> None:
-    messages: list[Message] = [message_of(job) for job in ready]
+    messages: list[Message] = [message_of(job, delay_s=delay_s) for job, delay_s in ready]
     refused = {message.job_id for message in persist(lambda: queues.send(messages), clock)}
-    for job in ready:
+    for job, _ in ready:
         if job.job_id in refused:
             _move(job, lifecycle.held(job, f"send:{lane}", clock.now()), jobs, clock)
             done.held += 1

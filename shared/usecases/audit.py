@@ -17,16 +17,8 @@ from shared.core import lifecycle
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
-from shared.core.ports import (
-    Clock,
-    DeadLetterQueues,
-    EffectStore,
-    JobStore,
-    LaneQueues,
-    Telemetry,
-    dead_letter_of,
-    message_of,
-)
+from shared.core.message import dead_letter_of, message_of
+from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, LaneQueues, Telemetry
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
 
@@ -138,7 +130,7 @@ class Auditor:
         if job.status is Status.PROCESSING and lifecycle.is_stale(job, lane, now):
             # A message still under its visibility time-out will rescue it; wait for two of them.
             rescue_s = lane.claim_timeout_s + 2 * lane.visibility_s
-            if job.claimed_at is not None and now - job.claimed_at >= timedelta(seconds=rescue_s):
+            if now - lifecycle.claimed_since(job) >= timedelta(seconds=rescue_s):
                 return Fault.DEAD_CLAIM
         return None
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from shared.contract import names
+from shared.core.account import AccountSpec
+from shared.core.document import own_document
 from shared.core.effects import Accepted, Call, Effect, Refused, Sent, Unknown, Withheld
 from shared.core.errors import BadInput
 from shared.core.job import Category, Job, identifier
@@ -14,7 +17,8 @@ from shared.core.outcome import Fail, Outcome, Retry
 from shared.core.ports import Clock, ContentStore, Vendor
 from shared.core.sensitive import Sensitive
 from shared.usecases.deadline import RECORD_MARGIN_S, Deadline
-from shared.usecases.make_effect import EffectMaker, EndAttempt, outcome_of_refusal
+from shared.usecases.ending import EndAttempt
+from shared.usecases.make_effect import EffectMaker, outcome_of_refusal
 from shared.usecases.persist import persist
 from shared.usecases.switchboard import SwitchBoard
 
@@ -32,9 +36,11 @@ class Context:
         board: SwitchBoard,
         clock: Clock,
         deadline: Deadline,
+        accounts: Iterable[AccountSpec] = (),
     ) -> None:
         self._job, self._content, self._vendors = job, content, vendors
         self._maker, self._board, self._clock, self._deadline = maker, board, clock, deadline
+        self._accounts = {account.vendor: account for account in accounts}
         self.sent = 0
         self.replayed = 0
         self.withheld = 0
@@ -49,6 +55,11 @@ class Context:
         """Seconds this job may still take."""
         return self._deadline.remaining_s
 
+    def largest_call(self, vendor: str) -> int | None:
+        """The tokens that one call to a vendor can use at most, by the limit of its account; None: there is none."""
+        account = self._accounts.get(vendor)
+        return None if account is None else account.largest_call
+
     @property
     def payload(self) -> Sensitive[Mapping[str, Any]]:
         """What the producer gave, read from the content store."""
@@ -60,11 +71,25 @@ class Context:
             raise EndAttempt(Fail(Category.MALFORMED, "payload_missing"))
         return Sensitive(json.loads(data))
 
+    def document(self, ref: object) -> Sensitive[bytes]:
+        """A document of the job's own tenant, read from the content store; a reference to any other is refused."""
+        own = own_document(ref, self._job.tenant)
+        data = persist(lambda: self._content.get(own), self._clock)
+        if data is None:
+            raise EndAttempt(Fail(Category.MALFORMED, "document_missing"))
+        return Sensitive(data)
+
     def keep(self, name: str, data: bytes) -> str:
         """Store a result for later readers; returns its reference. Keeping the same name again replaces it."""
-        ref = f"result/{self._job.job_id}/{identifier('name', name, 64)}"
+        ref = self._result_ref(name)
         persist(lambda: self._content.put(ref, data), self._clock)
+        self._maker.spender.kept()
         return ref
+
+    def kept(self, name: str) -> bytes | None:
+        """What this attempt or an earlier one kept under that name."""
+        ref = self._result_ref(name)
+        return persist(lambda: self._content.get(ref), self._clock)
 
     def effect(self, name: str, request: Effect) -> Sent | Withheld:
         """Make an outside action once in the life of the job, however often the task runs."""
@@ -89,14 +114,22 @@ class Context:
         timeout_s = self._deadline.remaining_s - RECORD_MARGIN_S
         if timeout_s <= 0:
             raise EndAttempt(Retry("time_budget"))
-        answer = self._vendor(request.vendor).perform(request, key=None, timeout_s=timeout_s)
+        vendor = self._vendor(request.vendor)
+        with self._maker.spender.permit(request.vendor, request.tokens) as permit:
+            permit.spent()
+            answer = vendor.perform(request, key=None, timeout_s=timeout_s)
+            later = permit.heard(answer)
         match answer:
             case Accepted(body=body):
+                self._maker.spender.repeats(request.vendor, request.tokens)
                 return body if body is not None else Sensitive(None)
             case Refused():
-                raise EndAttempt(outcome_of_refusal(answer, request.vendor, self._clock.now()))
+                raise EndAttempt(later or outcome_of_refusal(answer, request.vendor, self._clock.now()))
             case Unknown(reason=reason):
-                raise EndAttempt(Retry(f"vendor_unavailable:{request.vendor}:{reason}"))
+                raise EndAttempt(later or Retry(f"vendor_unavailable:{request.vendor}:{reason}"))
+
+    def _result_ref(self, name: str) -> str:
+        return f"{names.RESULTS}{self._job.job_id}/{identifier('name', name, 64)}"
 
     def _vendor(self, name: str) -> Vendor:
         vendor = self._vendors.get(name)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.core import lifecycle
+from shared.core.admission import BudgetGate
 from shared.core.admission import admit as ask
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
-from shared.core.ports import Clock, JobStore, LaneQueues, Message, Telemetry, WaitingEntry, message_of
+from shared.core.message import Message, message_of
+from shared.core.ports import Clock, JobStore, LaneQueues, Telemetry, WaitingEntry
 from shared.usecases.persist import persist
 from shared.usecases.view import Viewer
 
@@ -20,6 +22,8 @@ MAX_DELAY_S = 900
 AGING_S = 60
 """A minute of waiting counts as one priority: urgent jobs jump ahead, none is starved."""
 SEND_EACH = 10
+TURNS_BACK_S = 10
+"""So far back a run looks for promised turns behind a backlog: more than the pause between two runs."""
 
 
 @dataclass(slots=True)
@@ -30,6 +34,13 @@ class Dispatched:
     sent: int = 0
     held: int = 0
     stale_nominations: int = 0
+    paced: int = 0
+    """Held by nothing but the pace of an account: a little later they may go."""
+
+    @property
+    def busy(self) -> bool:
+        """True when something was sent, or would be a little later."""
+        return self.paced > 0 or self.sent > 0
 
     def counts(self) -> dict[str, int]:
         """For the run record."""
@@ -38,13 +49,15 @@ class Dispatched:
             "sent": self.sent,
             "held": self.held,
             "stale_nominations": self.stale_nominations,
+            "paced": self.paced,
         }
 
 
 def dispatch(
     lane: LaneSpec,
     *,
-    look_ahead_s: int,
+    look_ahead_s: float,
+    horizon_s: float = 0,
     limit: int,
     stop_at: datetime,
     jobs: JobStore,
@@ -53,51 +66,95 @@ def dispatch(
     clock: Clock,
     telemetry: Telemetry,
 ) -> Dispatched:
-    """Hand off what is due now or before the next run, each with the delay that starts it at its second.
+    """Hand off what is due now or before the next run, each with the delay that starts it at its second. A job whose
+    turn at a vendor account comes within `horizon_s` goes with that delay; later ones wait, and cost no write.
 
     The index only nominates: each job is read again and asked for again. Its message is sent first and it leaves
     the index after that, so a crash in between sends once more, which the claim meets, and loses nothing.
     """
     done = Dispatched()
     now = clock.now()
-    entries = jobs.waiting(lane, due_before=now + timedelta(seconds=look_ahead_s), limit=limit)
+    entries = in_turn(jobs.waiting(lane, due_before=now + timedelta(seconds=look_ahead_s), limit=limit), now)[:limit]
+    turns: dict[str, WaitingEntry] = {}
+    if lane.accounts and len(entries) >= limit:
+        done.paced += 1
+        turns = _turns_behind(entries, lane, now, horizon_s, limit, jobs)
     ready: list[tuple[Job, Message]] = []
-    for entry in in_turn(entries, now)[:limit]:
+    line_full = False
+    for entry in (*turns.values(), *entries):
         if clock.now() >= stop_at:
             break
+        if lane.accounts and entry.due > now + timedelta(seconds=horizon_s):
+            # Its turn cannot be known so early; the run looks again when it is near.
+            done.paced += 1
+            continue
+        if line_full and not entry.timed:
+            # Behind one whose turn is too far off, and with no turn of its own: not worth a read.
+            done.paced += 1
+            continue
         done.nominated += 1
         job = _nominee(entry, jobs, clock, telemetry)
         if job is None:
             done.stale_nominations += 1
             continue
+        if entry.job_id in turns and job.permit_at is None:
+            # It has a time, but no turn: it stands behind the backlog, where its time puts it.
+            continue
         now = clock.now()
         start = max(now, job.runnable_at)
         verdict = ask(job, viewer.of(lane.name), start)
-        if not verdict.runs:
+        turn = verdict.starts_at(start, max(0.0, horizon_s - (start - now).total_seconds()))
+        if turn is None:
             done.held += 1
+            paced = verdict.blocked is not None and verdict.blocked.gate == BudgetGate.name
+            done.paced += paced
+            line_full = line_full or (paced and job.permit_at is None)
             if job.blocked_by != verdict.reason:
                 _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
             continue
-        delay = min(MAX_DELAY_S, math.ceil((start - now).total_seconds()))
-        ready.append((job, message_of(job, delay_s=delay)))
-        viewer.sent(lane.name)
+        # Its own time, or a probe's, has to have come when it arrives; a turn may come a second early, that is what a
+        # burst is for.
+        early = turn != start and not (verdict.blocked is not None and verdict.blocked.stuck)
+        wait_s = (math.floor if early else math.ceil)((turn - now).total_seconds())
+        ready.append((job, message_of(job, delay_s=min(MAX_DELAY_S, wait_s))))
+        viewer.sent(job, turn)
         if len(ready) == SEND_EACH:
             done.sent += _hand_off(ready, jobs, queues, clock)
             ready = []
     done.sent += _hand_off(ready, jobs, queues, clock)
+    if done.paced:
+        viewer.left_behind(lane)
+    viewer.write_lines()
     if done.nominated:
         telemetry.event("dispatched", lane=lane.name, **done.counts())
     return done
 
 
 def in_turn(entries: Sequence[WaitingEntry], now: datetime) -> list[WaitingEntry]:
-    """Priorities merged with aging: each minute overdue outweighs one step of priority."""
+    """Priorities merged with aging: each minute overdue outweighs one step of priority.
 
-    def rank(entry: WaitingEntry) -> tuple[float, datetime, str]:
+    Among jobs of one priority the index's order stays: due, then created, then id.
+    """
+
+    def rank(entry: WaitingEntry) -> tuple[float, datetime]:
         overdue_s = max(0.0, (now - entry.due).total_seconds())
-        return (entry.priority - overdue_s / AGING_S, entry.due, entry.job_id)
+        return (entry.priority - overdue_s / AGING_S, entry.due)
 
     return sorted(entries, key=rank)
+
+
+def _turns_behind(
+    entries: Sequence[WaitingEntry], lane: LaneSpec, now: datetime, horizon_s: float, limit: int, jobs: JobStore
+) -> dict[str, WaitingEntry]:
+    """Jobs that may have a turn about now, but stand in the index behind a backlog longer than one look."""
+    known = {entry.job_id for entry in entries}
+    near = jobs.waiting(
+        lane,
+        due_after=now - timedelta(seconds=TURNS_BACK_S),
+        due_before=now + timedelta(seconds=horizon_s),
+        limit=limit,
+    )
+    return {entry.job_id: entry for entry in near if entry.timed and entry.job_id not in known}
 
 
 def _nominee(entry: WaitingEntry, jobs: JobStore, clock: Clock, telemetry: Telemetry) -> Job | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from shared.contract import names
 from shared.core.errors import BadInput, EnqueueConflict, UnknownLane
 from shared.core.job import (
     DEFAULT_PRIORITY,
@@ -15,6 +16,7 @@ from shared.core.job import (
     Move,
     Status,
     canonical_payload,
+    check_wait,
     job_id_of,
     key_parts,
     payload_hash,
@@ -68,8 +70,9 @@ def enqueue(
     data = canonical_payload(request.payload)
     digest = payload_hash(data)
     # The hash is part of the address: a conflicting request cannot replace the first one's text.
-    ref = f"payload/{job_id}/{digest}" if request.payload else None
+    ref = f"{names.PAYLOADS}{job_id}/{digest}" if request.payload else None
     if ref is not None:
+        check_wait("not_before", not_before, clock.now())
         persist(lambda: content.put(ref, data), clock)
     now = clock.now()
     job = Job(

@@ -9,8 +9,8 @@ from shared.core import lifecycle
 from shared.core.admission import Verdict, View, admit
 from shared.core.effects import EffectRow
 from shared.core.job import Job, Status
+from shared.core.message import QueueDepth
 from shared.core.moment import iso
-from shared.core.ports import QueueDepth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def explain(job: Job, view: View, effects: list[EffectRow], depth: QueueDepth, n
     if job.status is Status.QUEUED:
         if blocked is None:
             earliest = max(now, job.runnable_at)
-        elif blocked.gate == "schedule":
+        elif not blocked.stuck:
             earliest = blocked.retry_at
     return Explanation(job=job, standing=standing, since=since, sentence=sentence, verdict=verdict, earliest=earliest)
 

@@ -30,20 +30,14 @@ from shared.core.lane import LaneSpec
 from shared.core.outcome import Defer, Fail, Outcome, Retry
 from shared.core.ports import Clock, EffectStore, Telemetry, Vendor
 from shared.usecases.deadline import RECORD_MARGIN_S, Deadline
+from shared.usecases.ending import EndAttempt
 from shared.usecases.persist import persist
+from shared.usecases.spend import Spender, Spending
 from shared.usecases.switchboard import SwitchBoard
 
 MIN_RETRY_AFTER_S, MAX_RETRY_AFTER_S, DEFAULT_RETRY_AFTER_S = 1.0, 3600.0, 30.0
 SWITCH_HOLD_S = 30
 LOOKUPS_IN_GRACE = 6
-
-
-class EndAttempt(BaseException):
-    """Ends a task from inside the engine with an outcome. Not an Exception: a task's `except` must not eat it."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(type(outcome).__name__)
-        self.outcome = outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +51,7 @@ class EffectMaker:
     clock: Clock
     deadline: Deadline
     telemetry: Telemetry
+    spender: Spender
 
     def make(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld:
         """The effect stands, or is withheld by a switch; anything else ends the attempt with its outcome."""
@@ -66,6 +61,11 @@ class EffectMaker:
             by = standing.scope if standing.closes_intent else (standing.paid_calls_closed_by or standing.scope)
             return self._closed(name, vendor, by, halt=standing.closes_intent)
         self._need_time()
+        # Before the intent: whoever has to wait has promised nothing yet.
+        with self.spender.permit(request.vendor) as permit:
+            return self._begin(name, request, vendor, permit)
+
+    def _begin(self, name: str, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
         now = self.clock.now()
         row = EffectRow(
             effect_id=effect_id_of(self.job.job_id, name),
@@ -79,10 +79,10 @@ class EffectMaker:
         )
         present = persist(lambda: self.effects.intend(row), self.clock)
         if present is None:
-            return self._send(row, request, vendor)
-        return self._from_row(present, request, vendor)
+            return self._send(row, request, vendor, permit)
+        return self._from_row(present, request, vendor, permit)
 
-    def _from_row(self, row: EffectRow, request: Effect, vendor: Vendor) -> Sent:
+    def _from_row(self, row: EffectRow, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
         """An earlier or another worker's intent stands: never send blindly."""
         if row.state is EffectState.ACCEPTED:
             return Sent(row.vendor_id or "", replayed=True)
@@ -99,19 +99,22 @@ class EffectMaker:
                     )
                 except EffectMoved as moved:
                     return self._moved(moved, request, vendor)
-                return self._send(mine, request, vendor)
+                return self._send(mine, request, vendor, permit)
             case LookUp(give_up_at=give_up_at):
                 return self._look_up(row, vendor, give_up_at)
             case Park():
                 raise EndAttempt(self._unknown(row))
 
-    def _send(self, row: EffectRow, request: Effect, vendor: Vendor) -> Sent:
+    def _send(self, row: EffectRow, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
         timeout_s = min(self.lane.send_budget_s, self.deadline.remaining_s - RECORD_MARGIN_S)
+        permit.spent()
         answer = vendor.perform(request, key=row.effect_id, timeout_s=timeout_s)
         now = self.clock.now()
         match answer:
             case Accepted(vendor_id=vendor_id):
+                # The record comes first: a death while the account is told must not leave the outcome open.
                 self._record(row, vendor_id)
+                permit.heard(answer)
                 self.telemetry.count(metrics.SENT, lane=self.lane.name)
                 return Sent(vendor_id)
             case Refused():
@@ -120,14 +123,14 @@ class EffectMaker:
                     persist(lambda: self.effects.record(row, refused), self.clock)
                 except EffectMoved as moved:
                     return self._moved(moved, request, vendor)
-                raise EndAttempt(outcome_of_refusal(answer, request.vendor, now))
+                raise EndAttempt(permit.heard(answer) or outcome_of_refusal(answer, request.vendor, now))
             case Unknown(reason=reason):
-                return self._after_unknown(row, vendor, reason)
+                return self._after_unknown(row, vendor, permit.heard(answer) or Retry(f"vendor_unknown:{reason}"))
 
-    def _after_unknown(self, row: EffectRow, vendor: Vendor, reason: str) -> Sent:
+    def _after_unknown(self, row: EffectRow, vendor: Vendor, again: Outcome) -> Sent:
         match self._resolution(row, vendor):
             case SendAgain():
-                raise EndAttempt(Retry(f"vendor_unknown:{reason}"))
+                raise EndAttempt(again)
             case LookUp(give_up_at=give_up_at):
                 return self._look_up(row, vendor, give_up_at)
             case Park():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 
 from shared.contract import metrics
 from shared.core import lifecycle
+from shared.core.account import AccountSpec
 from shared.core.errors import (
     BadInput,
     ClaimLost,
@@ -31,12 +32,15 @@ from shared.core.ports import (
     Telemetry,
     Vendor,
 )
+from shared.usecases.budgets import Budgets
 from shared.usecases.context import Context, Task
 from shared.usecases.deadline import Deadline
-from shared.usecases.make_effect import SWITCH_HOLD_S, EffectMaker, EndAttempt
+from shared.usecases.ending import EndAttempt
+from shared.usecases.make_effect import SWITCH_HOLD_S, EffectMaker
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
 from shared.usecases.settle import settle
+from shared.usecases.spend import Spender
 from shared.usecases.switchboard import SwitchBoard
 
 STORE_PAUSE_S = 15
@@ -63,6 +67,9 @@ class Worker:
     board: SwitchBoard
     clock: Clock
     telemetry: Telemetry
+    budgets: Budgets = field(default_factory=Budgets)
+    accounts: tuple[AccountSpec, ...] = ()
+    """The accounts of the lane, as configured."""
 
 
 def run_attempt(delivery: Delivery, worker: Worker, *, by: str, deadline: Deadline) -> Answer:
@@ -192,6 +199,7 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         clock=worker.clock,
         deadline=deadline,
         telemetry=worker.telemetry,
+        spender=Spender(job=job, budgets=worker.budgets, clock=worker.clock, telemetry=worker.telemetry),
     )
     ctx = Context(
         job=job,
@@ -201,6 +209,7 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         board=worker.board,
         clock=worker.clock,
         deadline=deadline,
+        accounts=worker.accounts,
     )
     try:
         returned: object = task(job, ctx)
@@ -218,6 +227,8 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         # A task that calls exit ends itself, not its neighbours.
         worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
         return checked(Retry(f"exception:{type(exc).__name__}"[:96]))
+    finally:
+        maker.spender.close()
     outcome = checked(returned)
     if isinstance(outcome, Done) and ctx.replayed and not ctx.sent and not ctx.withheld:
         return Done("already_done", outcome.ref)

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from shared.core.ports import Delivery
 from shared.usecases.deadline import Deadline
 from shared.usecases.run_attempt import Answer, Worker, run_attempt
 
+Side = Callable[[tuple[int, Delivery]], Answer]
+Spread = Callable[[Side, Sequence[Delivery], int], list[Answer]]
+"""How a batch is spread: the work, the deliveries, how many at once. All of it is over when it returns."""
 
-def run_batch(deliveries: Sequence[Delivery], worker: Worker, *, invocation: str, deadline: Deadline) -> list[str]:
+
+def in_threads(one: Side, deliveries: Sequence[Delivery], parallel: int) -> list[Answer]:
+    """On threads of their own. Joined on exit: no thread outlives the invocation and sends after a thaw."""
+    if parallel <= 1:
+        return [one(numbered) for numbered in enumerate(deliveries)]
+    with ThreadPoolExecutor(max_workers=parallel) as pool:
+        return list(pool.map(one, enumerate(deliveries)))
+
+
+def run_batch(
+    deliveries: Sequence[Delivery],
+    worker: Worker,
+    *,
+    invocation: str,
+    deadline: Deadline,
+    spread: Spread = in_threads,
+) -> list[str]:
     """The ids of the messages to return to the queue; always a subset of what came in."""
 
     def one(numbered: tuple[int, Delivery]) -> Answer:
@@ -20,13 +39,9 @@ def run_batch(deliveries: Sequence[Delivery], worker: Worker, *, invocation: str
         by = f"{invocation}/{position}.{delivery.message_id[:8]}"
         return run_attempt(delivery, worker, by=by, deadline=deadline)
 
-    parallel = min(worker.lane.parallel, len(deliveries))
-    if parallel <= 1:
-        answers = [one(numbered) for numbered in enumerate(deliveries)]
-    else:
-        # Joined on exit: no thread outlives the invocation and sends after a thaw.
-        with ThreadPoolExecutor(max_workers=parallel) as pool:
-            answers = list(pool.map(one, enumerate(deliveries)))
+    worker.budgets.expect(len(deliveries), max(1.0, deadline.remaining_s))
+    answers = spread(one, deliveries, min(worker.lane.parallel, len(deliveries)))
+    worker.budgets.give_back()
     return [
         delivery.message_id for delivery, answer in zip(deliveries, answers, strict=True) if answer is Answer.RETURN
     ]

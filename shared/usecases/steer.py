@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from shared.core import lifecycle
 from shared.core.errors import BadInput, RowMoved, UnknownLane
-from shared.core.job import Job, Status, utc
+from shared.core.history import HistoryEvent
+from shared.core.job import Job, Status, check_wait, time_after, utc
 from shared.core.lane import LaneSpec
-from shared.core.ports import Clock, ControlStore, EffectStore, History, HistoryEvent, JobStore
+from shared.core.moment import iso
+from shared.core.ports import Clock, ControlStore, EffectStore, History, JobStore
 from shared.core.switches import Level, Switch, check_scope
 from shared.usecases.persist import persist
 
 MAX_WHY = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """A job taken back from its worker, and the effects whose intent appeared while that was done."""
+
+    job: Job
+    begun: tuple[str, ...] = ()
 
 
 def cancel(
@@ -48,15 +59,57 @@ def schedule(
     history: History,
     clock: Clock,
 ) -> Job:
-    """Give a queued job another time; the past means now."""
+    """Give a queued job another time; the past means now. For a delay, see `core.job.time_after`."""
     job = _job(job_id, jobs)
     moment = utc("at", at)
     if moment is None:
         raise BadInput("at", "is missing")
     if job.status is not Status.QUEUED:
         raise BadInput("job", f"{job_id} is {job.status}; only a queued job can be given another time")
+    if job.payload_ref is not None and moment > clock.now():
+        check_wait("at", moment, job.created_at)
     after = lifecycle.rescheduled(job, moment, f"scheduled:{by}", clock.now())
     return _moved(job, after, "schedule", by, why, jobs, history, clock)
+
+
+def reset_to_pending(
+    job_id: str,
+    delay_seconds: float = 0,
+    *,
+    by: str,
+    why: str,
+    jobs: JobStore,
+    effects: EffectStore,
+    history: History,
+    clock: Clock,
+) -> TakenBack:
+    """Take a running job back from its worker: queued again, no attempt used, due in `delay_seconds`.
+
+    The fence rises with the move, so the worker that has the job can no longer settle it. A job with an open
+    intent is refused: somebody must first learn what the vendor said.
+
+    The worker may write its intent after the effects were read and before, or even after, the row is moved: an
+    intent does not ask for the job's fence. Nothing is sent twice by that. The intent names the effect, not the
+    attempt, so only one of the two workers can hold it; the other one finds it standing and does what it may do
+    about any open intent: ask a vendor that deduplicates by our key, look it up, or park. What was begun before
+    the second look is named in the answer and in the history.
+    """
+    now = clock.now()
+    at = time_after("delay_seconds", delay_seconds, now)
+    reason = reason_of(why)
+    job = _job(job_id, jobs)
+    if job.status is not Status.PROCESSING:
+        raise BadInput("job", f"{job_id} is {job.status}; only a running job can be taken back")
+    if _open_effects(job_id, effects, clock):
+        raise BadInput("job", f"{job_id} has an open effect: its outcome must be known before it is taken back")
+    after = lifecycle.taken_back(job, at, f"reset:{by}", now)
+    _write(job, after, jobs, clock)
+    begun = _open_effects(job_id, effects, clock)
+    detail: dict[str, object] = {"was": job.status.value, "why": reason, "until": iso(at)}
+    if begun:
+        detail["begun"] = list(begun)
+    note(f"job/{job_id}", "reset", by, detail, history, clock)
+    return TakenBack(job=after, begun=begun)
 
 
 def set_switch(
@@ -76,11 +129,11 @@ def set_switch(
         level=level,
         automation_enabled=automation_enabled,
         by=by,
-        why=_reason(why),
+        why=reason_of(why),
         at=clock.now(),
     )
     control.set_switch(switch)
-    _note(
+    note(
         f"switch/{scope}",
         "switch",
         by,
@@ -94,23 +147,32 @@ def set_switch(
 def _moved(
     before: Job, after: Job, kind: str, by: str, why: str, jobs: JobStore, history: History, clock: Clock
 ) -> Job:
-    reason = _reason(why)
+    reason = reason_of(why)
+    _write(before, after, jobs, clock)
+    note(f"job/{before.job_id}", kind, by, {"was": before.status.value, "why": reason}, history, clock)
+    return after
+
+
+def _write(before: Job, after: Job, jobs: JobStore, clock: Clock) -> None:
     try:
         persist(lambda: jobs.move(before, after), clock)
     except RowMoved:
         raise BadInput("job", f"{before.job_id} changed meanwhile; look at it again") from None
-    _note(f"job/{before.job_id}", kind, by, {"was": before.status.value, "why": reason}, history, clock)
-    return after
 
 
-def _note(subject: str, kind: str, by: str, detail: Mapping[str, object], history: History, clock: Clock) -> None:
+def _open_effects(job_id: str, effects: EffectStore, clock: Clock) -> tuple[str, ...]:
+    return tuple(row.name for row in persist(lambda: effects.of_job(job_id), clock) if row.open)
+
+
+def note(subject: str, kind: str, by: str, detail: Mapping[str, object], history: History, clock: Clock) -> None:
+    """Keep who did what, and why."""
     event = HistoryEvent(
         subject=subject, event_id=uuid.uuid4().hex, at=clock.now(), kind=kind, by=by, detail=dict(detail)
     )
     persist(lambda: history.append(event), clock)
 
 
-def _reason(why: str) -> str:
+def reason_of(why: str) -> str:
     """Why a person did it: required, one line, bounded."""
     text = " ".join(why.split())
     if not text:

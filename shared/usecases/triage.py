@@ -8,15 +8,8 @@ from shared.core import lifecycle
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
-from shared.core.ports import (
-    Clock,
-    ContentStore,
-    DeadLetterQueues,
-    DeadMessage,
-    EffectStore,
-    JobStore,
-    Telemetry,
-)
+from shared.core.message import DeadMessage
+from shared.core.ports import Clock, ContentStore, DeadLetterQueues, EffectStore, JobStore, Telemetry
 from shared.usecases.persist import persist
 from shared.usecases.quarantine import quarantine
 from shared.usecases.recover import recover

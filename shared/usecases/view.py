@@ -1,21 +1,30 @@
-"""What admission looks at, gathered: the lane, the switches, and how full its queue is."""
+"""What admission looks at, gathered: the lane, the switches, how full its queue is, and what its accounts have left."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.core.admission import Capacity, View
-from shared.core.errors import UnknownLane
+from shared.core import rate
+from shared.core.account import AccountSpec
+from shared.core.admission import URGENT, AccountView, Capacity, View
+from shared.core.errors import Unavailable, UnknownLane, UnreadableRow
+from shared.core.job import Job
 from shared.core.lane import LaneSpec
-from shared.core.ports import Clock, ControlStore, LaneQueues
+from shared.core.ports import BudgetLedger, Clock, ControlStore, LaneQueues, Telemetry
+from shared.core.rate import SECOND, Budget
 from shared.usecases.switchboard import SwitchBoard
 
-DEPTH_CACHED_S = 2
+CACHED_S = 2
+BACKLOG_S = 90
+"""So long after a run found a backlog newcomers go behind it: past the next run, which looks again."""
+URGENT_SHARE = 2
+"""Urgent jobs stand in line with twice their span: they pass the others at half of the pace, and starve nobody."""
 
 
 class Viewer:
-    """Builds views; queue attributes are asked for at most every two seconds, sends in between are added."""
+    """Builds views. Queues and accounts are asked at most every two seconds; what is sent in between is added."""
 
     def __init__(
         self,
@@ -25,15 +34,35 @@ class Viewer:
         control: ControlStore,
         queues: LaneQueues,
         clock: Clock,
+        accounts: Mapping[str, AccountSpec] | None = None,
+        budgets: BudgetLedger | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._lanes, self._board, self._control = lanes, board, control
         self._queues, self._clock = queues, clock
+        self._accounts, self._ledger, self._telemetry = dict(accounts or {}), budgets, telemetry
         self._capacity: dict[str, tuple[datetime, Capacity]] = {}
+        self._budgets: dict[str, tuple[datetime, Budget | None]] = {}
+        """As last read; None: it could not be read."""
+        self._lines_us: dict[str, int] = {}
+        self._unwritten_us: dict[str, int] = {}
+        self._probes_us: dict[str, int] = {}
+        self._urgent_us: dict[str, int] = {}
+        self._backlogs_us: dict[str, int] = {}
 
     def of(self, lane: str) -> View:
         """The view for a lane's jobs, now."""
         spec = self.lane(lane)
-        return View(lane=spec, switches=self._board.read(), capacity=self._capacity_of(spec))
+        return View(
+            lane=spec,
+            switches=self._board.read(),
+            capacity=self._capacity_of(spec),
+            accounts=tuple(map(self._account, self.accounts_of(spec))),
+        )
+
+    def accounts_of(self, lane: LaneSpec) -> tuple[AccountSpec, ...]:
+        """The accounts a lane spends."""
+        return tuple(self._accounts[name] for name in lane.accounts)
 
     def knows(self, lane: str) -> bool:
         """True for a lane of this stage."""
@@ -46,15 +75,124 @@ class Viewer:
             raise UnknownLane(name, tuple(sorted(self._lanes)))
         return spec
 
-    def sent(self, lane: str, count: int = 1) -> None:
-        """Count what was just sent, until the queue is asked again."""
-        seen_at, capacity = self._capacity[lane]
-        self._capacity[lane] = (seen_at, Capacity(depth=capacity.depth + count, limit=capacity.limit))
+    def sent(self, job: Job, start: datetime, *, to_tell: bool = True) -> None:
+        """Count what is being sent: in its queue until that is asked again, and in the line of its accounts, which
+        `write_lines` tells of it unless it is not `to_tell`."""
+        seen_at, capacity = self._capacity[job.lane]
+        self._capacity[job.lane] = (seen_at, Capacity(depth=capacity.depth + 1, limit=capacity.limit))
+        for account in self.accounts_of(self.lane(job.lane)):
+            self._promise(account, job, rate.us_of(start), to_tell=to_tell)
+
+    def backlog(self, lane: LaneSpec) -> bool:
+        """True while jobs of an account of the lane wait in the table for their turn."""
+        now_us = rate.us_of(self._clock.now())
+        return any(self._backlog_us(spec) > now_us for spec in self.accounts_of(lane))
+
+    def left_behind(self, lane: LaneSpec) -> None:
+        """Jobs of this lane wait for their turn at its accounts; `write_lines` tells it, if it is not known."""
+        now_us = rate.us_of(self._clock.now())
+        for spec in self.accounts_of(lane):
+            if self._budget(spec) is not None and self._backlog_us(spec) < now_us + BACKLOG_S * SECOND // 2:
+                self._backlogs_us[spec.name] = now_us + BACKLOG_S * SECOND
+                self._unwritten_us.setdefault(spec.name, 0)
+
+    def _backlog_us(self, spec: AccountSpec) -> int:
+        budget = self._budget(spec)
+        return max(self._backlogs_us.get(spec.name, 0), budget.backlog_us if budget is not None else 0)
+
+    def shut(self, lane: LaneSpec) -> bool:
+        """True while an account of the lane takes nothing but probes."""
+        budgets = [self._budget(spec) for spec in self.accounts_of(lane)]
+        return any(budget is not None and budget.terms.shut is not None for budget in budgets)
+
+    def look_again(self) -> None:
+        """Forget what the accounts said; the promises made here stay."""
+        self._budgets.clear()
+
+    def write_lines(self) -> None:
+        """Tell the accounts what was promised here, so that others stand behind it: one write each. One that cannot
+        be told loses the promise: others may start at the same time, and whoever is refused waits for a turn."""
+        if self._ledger is None:
+            return
+        now_us = rate.us_of(self._clock.now())
+        for name, span_us in self._unwritten_us.items():
+            try:
+                # Where what was promised here begins; the account puts it behind what others promised meanwhile.
+                began_us = self._lines_us.get(name, 0) - span_us if span_us else 0
+                self._ledger.reserve(
+                    self._accounts[name],
+                    span_us,
+                    not_before_us=max(now_us, began_us),
+                    backlog_us=self._backlogs_us.get(name, 0),
+                )
+            except (Unavailable, UnreadableRow) as exc:
+                self._unreadable(self._accounts[name], exc)
+        self._unwritten_us.clear()
+
+    def _promise(self, spec: AccountSpec, job: Job, start_us: int, *, to_tell: bool) -> None:
+        budget = self._budget(spec)
+        if budget is None or not rate.enforced(spec, budget.terms):
+            # A line that grows while nobody keeps to it would hold everybody up when the budget is on again.
+            return
+        if budget.terms.shut is not None:
+            self._probes_us[spec.name] = start_us + int(budget.terms.shut.probe_every_s * SECOND)
+            return
+        if job.permit_at is not None:
+            # Its place in line was promised when it was refused.
+            return
+        want, now_us = rate.want_of(job), rate.us_of(self._clock.now())
+        span_us = rate.span_of(spec, budget, want, start_us)
+        # From when the account has room, or all who come before that would be given that one moment; not from the job's
+        # start: one that waits for its own time must not make the others wait for it.
+        refusal = rate.refused(spec, budget, want, now_us)
+        free_us = now_us if refusal is None else max(now_us, refusal.retry_us)
+        self._lines_us[spec.name] = max(self._line_us(spec, budget), free_us) + span_us
+        if job.priority == URGENT:
+            self._urgent_us[spec.name] = max(self._urgent_us.get(spec.name, 0), now_us) + URGENT_SHARE * span_us
+        if to_tell:
+            self._unwritten_us[spec.name] = self._unwritten_us.get(spec.name, 0) + span_us
+
+    def _account(self, spec: AccountSpec) -> AccountView:
+        budget = self._budget(spec)
+        if budget is None:
+            return AccountView(spec=spec, budget=Budget(), readable=False)
+        return AccountView(
+            spec=spec, budget=budget, line_us=self._line_us(spec, budget), urgent_us=self._urgent_us.get(spec.name, 0)
+        )
+
+    def _line_us(self, spec: AccountSpec, budget: Budget) -> int:
+        return max(self._lines_us.get(spec.name, 0), budget.line_us)
+
+    def _budget(self, spec: AccountSpec) -> Budget | None:
+        if self._ledger is None:
+            return Budget()
+        now = self._clock.now()
+        known = self._budgets.get(spec.name)
+        if known is None or now - known[0] >= timedelta(seconds=CACHED_S):
+            known = self._budgets[spec.name] = (now, self._read(spec, self._ledger))
+        budget, given_us = known[1], self._probes_us.get(spec.name, 0)
+        shut = None if budget is None else budget.terms.shut
+        if budget is not None and shut is not None and given_us > shut.probe_us:
+            # Probes that were sent are on their way: the next one follows them.
+            budget = replace(budget, terms=replace(budget.terms, shut=replace(shut, probe_us=given_us)))
+        return budget
+
+    def _read(self, spec: AccountSpec, ledger: BudgetLedger) -> Budget | None:
+        """One account that cannot be read holds up its own jobs only, never the stream or the other lanes."""
+        try:
+            return ledger.read(spec)
+        except (Unavailable, UnreadableRow) as exc:
+            self._unreadable(spec, exc)
+            return None
+
+    def _unreadable(self, spec: AccountSpec, exc: Exception) -> None:
+        if self._telemetry is not None:
+            self._telemetry.error("budget_unreadable", exc, account=spec.name)
 
     def _capacity_of(self, lane: LaneSpec) -> Capacity:
         now = self._clock.now()
         known = self._capacity.get(lane.name)
-        if known is not None and now - known[0] < timedelta(seconds=DEPTH_CACHED_S):
+        if known is not None and now - known[0] < timedelta(seconds=CACHED_S):
             return known[1]
         # Whatever the control table says, the ceiling holds.
         cap = min(self._control.cap(lane.name) or lane.baseline, lane.ceiling)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.core.ports import HistoryEvent
+from shared.core.history import HistoryEvent
 from tests.builders import NOW
 from tests.contract.worlds import World
 

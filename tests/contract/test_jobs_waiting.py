@@ -42,6 +42,24 @@ def test_the_due_moment_itself_is_due(world: World) -> None:
     assert world.jobs.waiting(LANE, due_before=at - timedelta(milliseconds=1), limit=10) == []
 
 
+def test_what_was_due_long_ago_can_be_left_out(world: World) -> None:
+    """With `due_after` a backlog does not hide what became due just now; that moment itself is included."""
+    for after_s in (-120, -60, 0, 30):
+        at = NOW + timedelta(seconds=after_s)
+        world.jobs.put(a_job(key=f"due-{after_s}", due=at, not_before_at=at))
+    entries = world.jobs.waiting(LANE, due_after=NOW - MINUTE, due_before=NOW, limit=10)
+    assert [entry.due for entry in entries] == [NOW - MINUTE, NOW]
+    assert len(world.jobs.waiting(LANE, due_after=NOW - MINUTE, due_before=NOW + MINUTE, limit=1)) == 1
+
+
+def test_an_entry_tells_whether_its_job_was_given_a_time(world: World) -> None:
+    """Held since its creation, it has none of its own; given another time, it has."""
+    world.jobs.put(a_job(key="held", created_at=NOW, due=NOW))
+    world.jobs.put(a_job(key="timed", created_at=NOW - MINUTE, due=NOW, not_before_at=NOW))
+    entries = world.jobs.waiting(LANE, due_before=NOW, limit=10)
+    assert [entry.timed for entry in entries] == [True, False]
+
+
 def test_jobs_due_together_come_oldest_created_first(world: World) -> None:
     """Among equals the one that has existed longest goes first."""
     for age_s in (1, 3, 2):

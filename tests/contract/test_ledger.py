@@ -10,7 +10,7 @@ import pytest
 
 from shared.contract import table
 from shared.core.moment import epoch_s, iso
-from shared.core.ports import RunRecord
+from shared.core.schedule import RunRecord
 from tests.builders import NOW
 from tests.contract.worlds import World
 

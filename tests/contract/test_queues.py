@@ -9,7 +9,7 @@ import pytest
 from shared.contract import envelope
 from shared.core.errors import UnknownLane
 from shared.core.job import Status
-from shared.core.ports import DeadLetter, QueueDepth, dead_letter_of, message_of
+from shared.core.message import DeadLetter, QueueDepth, dead_letter_of, message_of
 from tests.builders import NOW, a_job
 from tests.contract.worlds import World
 

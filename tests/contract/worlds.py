@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from shared.adapters.attributes import Item
+from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.adapters.aws.content import S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
@@ -17,6 +18,7 @@ from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.adapters.aws.queues import SqsLaneQueues
+from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import VirtualClock
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
@@ -31,6 +33,7 @@ from shared.adapters.meter import Meter
 from shared.contract import names, table
 from shared.core.lane import LaneSpec
 from shared.core.ports import (
+    BudgetLedger,
     ContentStore,
     ControlStore,
     DeadLetterQueues,
@@ -96,6 +99,15 @@ class World(Protocol):
         ...
 
     @property
+    def budgets(self) -> BudgetLedger:
+        """The vendor accounts on the ledger table."""
+        ...
+
+    def other_budgets(self) -> BudgetLedger:
+        """The same accounts, as another environment sees them."""
+        ...
+
+    @property
     def history(self) -> History:
         """The history table."""
         ...
@@ -144,10 +156,15 @@ class MemoryWorld:
         self.effects = MemoryEffectStore(meter=self.meter)
         self.control = MemoryControlStore(meter=self.meter)
         self.ledger = MemoryLedger(meter=self.meter)
+        self.budgets = MemoryBudgetLedger()
         self.history = MemoryHistory(meter=self.meter)
         self.dead_letters = MemoryDeadLetterQueues(clock=clock)
         self.queues = MemoryLaneQueues(clock=clock, lanes=LANES, dead_letters=self.dead_letters)
         self.content = MemoryContentStore(meter=self.meter)
+
+    def other_budgets(self) -> MemoryBudgetLedger:
+        """Memory has no view of its own."""
+        return self.budgets
 
     def plant(self, name: str, item: Item) -> None:
         """Jobs have a door for it; the others are opened by force."""
@@ -214,6 +231,14 @@ class AwsWorld:
     @cached_property
     def ledger(self) -> DynamoDbLedger:
         return DynamoDbLedger(client=self._clients.dynamodb, table_name=self._table("ledger"), meter=self.meter)
+
+    @cached_property
+    def budgets(self) -> DynamoDbBudgetLedger:
+        return self.other_budgets()
+
+    def other_budgets(self) -> DynamoDbBudgetLedger:
+        """An adapter that has seen nothing yet."""
+        return DynamoDbBudgetLedger(client=self._clients.dynamodb, table_name=self._table("ledger"), meter=self.meter)
 
     @cached_property
     def history(self) -> DynamoDbHistory:

@@ -9,10 +9,14 @@ from typing import Any
 
 from shared.adapters.memory.faults import Plan
 from shared.adapters.memory.vendor import MemoryVendor, Says
+from shared.core.account import AccountSpec
 from shared.core.effects import Lookup
 from shared.core.job import Job
-from shared.core.ports import Clock, message_of
+from shared.core.message import message_of
+from shared.core.ports import Clock
+from shared.core.rate import us_of
 from shared.usecases.enqueue import Enqueue
+from tests.builders import an_account
 from tests.processes import PERIODS
 from tests.vendors_and_tasks import VendorKind, a_vendor
 from tests.world import World
@@ -59,6 +63,10 @@ class Walk:
     """The first message never arrives: only the auditor can find the job."""
     from_message: bool = False
     """Begin with the message already in the queue: the send path alone."""
+    account: AccountSpec | None = None
+    """The vendor account its sends are paid from."""
+    spent_s: float = 0
+    """So much of the account's time is spent beforehand: the first to ask is refused and waits for its turn."""
     completes: bool = True
     """Ends `completed` when nothing goes wrong."""
 
@@ -76,7 +84,9 @@ class Walk:
             return made
 
         ports = options.pop("fresh_ports", dict)()
-        world = World(vendor=vendor, plan=plan, more_ports=ports, **options)
+        world = World(vendor=vendor, plan=plan, more_ports=ports, account=self.account, **options)
+        if self.account is not None and self.spent_s:
+            world.budgets.spent(self.account, us_of(world.clock.now() + timedelta(seconds=self.spent_s)))
         if self.from_message:
             self._send(world)
         else:
@@ -120,6 +130,7 @@ def _enqueued(task: str) -> tuple[Job, Enqueue, bytes]:
 
 ONE_EFFECT = Walk(name="one effect")
 TWO_EFFECTS = Walk(name="two effects", task="reply_and_tag")
+ACCOUNT = an_account()
 WHOLE_WALKS = (
     ONE_EFFECT,
     TWO_EFFECTS,
@@ -130,6 +141,10 @@ WHOLE_WALKS = (
     Walk(name="refused for good", says=(Says.REFUSE_PERMANENT,), completes=False),
     Walk(name="dead before any claim", throttled_receives=10, completes=False),
     Walk(name="message lost", message_lost=True),
+    Walk(name="paid from an account", task="ask_and_reply", account=ACCOUNT),
+    Walk(name="refused by a spent account", account=ACCOUNT, spent_s=30),
+    Walk(name="a 429 from a paid vendor", says=(Says.REFUSE_RATE,), account=ACCOUNT),
+    Walk(name="credentials refused", says=(Says.REFUSE_AUTH,), account=ACCOUNT),
 )
 """Together they pass every call of enqueue, stream consumer, worker, dispatcher, triage and auditor."""
 SEND_PATHS = (

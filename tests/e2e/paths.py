@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+import pytest
+
+from infra.stage import load_stage
+from ops.local import stack
 from ops.local.clients import Clients
 from ops.local.state import StackState
 from ops.local.vendor_control import VendorControl
 from shared.adapters import rows
+from shared.adapters.aws.budgets import DynamoDbBudgetLedger
+from shared.adapters.aws.clients import client
 from shared.adapters.aws.content import S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.ledger import DynamoDbLedger
+from shared.adapters.budget_rows import budget_key
 from shared.client import Penstock
 from shared.contract import envelope, names, table
 from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.errors import UnreadableRow
+from shared.core.feedback import changed
 from shared.core.job import Category, Job, Status, job_id_of
 from shared.core.lane import LaneSpec
 from shared.core.moment import whole_ms
+from shared.core.rate import SECOND, us_of
 from shared.core.switches import Level, Switch
 
 STAGE, LANE, TASK, VENDOR = "local", "support", "answer_event", "helpdesk"
+EXTRACTION = "extraction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +58,28 @@ class LocalStage:
 
     @cached_property
     def penstock(self) -> Penstock:
-        bucket = names.bucket(STAGE, self.state.account, self.state.region)
-        content = S3ContentStore(client=self.clients.of("s3"), bucket=bucket)
-        return Penstock(STAGE, lanes=self.lanes, jobs=self.jobs, content=content)
+        """A producer's client on the SDK clients a producer has, made as if this stack stood in its environment."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("AWS_")]:
+                patch.delenv(name)
+            for name, value in stack.environment(self.state).items():
+                patch.setenv(name, value)
+            return Penstock(
+                STAGE,
+                lanes=self.lanes,
+                jobs=DynamoDbJobStore(
+                    client=client("dynamodb"), table_name=names.table(STAGE, "jobs"), lanes=self.lanes
+                ),
+                content=S3ContentStore(client=client("s3"), bucket=self.bucket),
+            )
+
+    @property
+    def bucket(self) -> str:
+        return names.bucket(STAGE, self.state.account, self.state.region)
+
+    @cached_property
+    def content(self) -> S3ContentStore:
+        return S3ContentStore(client=self.clients.of("s3"), bucket=self.bucket)
 
     @cached_property
     def jobs(self) -> DynamoDbJobStore:
@@ -87,6 +118,15 @@ class LocalStage:
     def ended(self, *job_ids: str, patience_s: float = 60.0) -> list[Job]:
         """The jobs, once all of them have ended."""
         until(lambda: all(self.job(job_id).status.ended for job_id in job_ids), patience_s, "the jobs to end")
+        return [self.job(job_id) for job_id in job_ids]
+
+    def ended_in_turn(self, *job_ids: str, patience_s: float) -> list[Job]:
+        """The jobs, once all of them have ended; dispatcher runs follow one another, as the schedule has them, without
+        waiting for a whole minute to begin."""
+        deadline = time.monotonic() + patience_s
+        while not all(self.job(job_id).status.ended for job_id in job_ids):
+            assert time.monotonic() < deadline, Counter(self.job(job_id).status.value for job_id in job_ids)
+            self.run("dispatcher")
         return [self.job(job_id) for job_id in job_ids]
 
     def rows(self) -> list[Job]:
@@ -157,6 +197,9 @@ def a_row(key: str, *, age: timedelta = timedelta(hours=3), **changes: Any) -> J
 def walk_every_path(stage: LocalStage) -> None:
     """Drive every function through every call it can make."""
     _open_path_and_retry(stage)
+    _document(stage)
+    _account_not_kept(stage)
+    _line_ahead(stage)
     _closed_switch(stage)
     _dead_worker(stage)
     _dead_letters(stage)
@@ -171,6 +214,53 @@ def _open_path_and_retry(stage: LocalStage) -> None:
     stage.run("dispatcher")
     jobs = stage.ended(done, future, malformed)
     assert [job.status for job in jobs] == [Status.COMPLETED, Status.COMPLETED, Status.FAILED]
+
+
+def _document(stage: LocalStage) -> None:
+    """A document of several chunks, each kept."""
+    text = "\n\n".join(f"Engineer Name{number} met Ada at the Station. " * 40 for number in range(12))
+    ref = stage.penstock.put_document("acme", f"d-{uuid.uuid4().hex[:12]}", text)
+    key = ref.rpartition("/")[2]
+    enqueued = stage.penstock.enqueue(EXTRACTION, "extract_document", "acme", key, {"document": ref})
+    # Its account may defer a chunk: then the next dispatcher run brings it back.
+    (job,) = stage.ended_in_turn(enqueued.job_id, patience_s=120)
+    assert (job.status, job.result) == (Status.COMPLETED, "extracted"), job
+    found = stage.content.get(job.result_ref or "")
+    assert found is not None
+    result = json.loads(found)
+    assert result["chunks"] > 1
+    assert {"Ada", "Name0", "Name11"} <= {entity["value"] for entity in result["entities"]}
+
+
+def _account_not_kept(stage: LocalStage) -> None:
+    """An operator turns an account's budget off: its workers look now and then whether it is on again."""
+    spec = load_stage(STAGE).accounts[VENDOR]
+    ledger = DynamoDbBudgetLedger(client=stage.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
+    for enforced in (False, None):
+        seen = ledger.read(spec).terms
+        ledger.change(spec, seen, changed(seen, us_of(datetime.now(UTC)), enforced=enforced))
+        for _ in range(3):
+            stage.ended(stage.enqueue())
+
+
+def _line_ahead(stage: LocalStage) -> None:
+    """Starts are promised for minutes: admission leaves a new job in the table and says so on the account."""
+    spec = load_stage(STAGE).accounts["openai"]
+    client, table_name = stage.clients.of("dynamodb"), names.table(STAGE, "ledger")
+    ledger = DynamoDbBudgetLedger(client=client, table_name=table_name)
+    ledger.reserve(spec, 600 * SECOND, not_before_us=us_of(datetime.now(UTC)))
+    time.sleep(2)  # what the stream consumer has seen of the account is believed for so long
+    ref = stage.penstock.put_document("acme", f"d-{uuid.uuid4().hex[:12]}", "Ada met Bob at the Station.")
+    key = ref.rpartition("/")[2]
+    job_id = stage.penstock.enqueue(EXTRACTION, "extract_document", "acme", key, {"document": ref}).job_id
+    until(lambda: stage.job(job_id).blocked_by == "budget:openai", 20, "the account's line to hold the job")
+    until(lambda: ledger.read(spec).backlog_us > 0, 10, "the account to be told of a backlog")
+    client.update_item(
+        TableName=table_name,
+        Key=budget_key(spec.name),
+        UpdateExpression="REMOVE line_us, backlog_us",
+    )
+    stage.ended_in_turn(job_id, patience_s=120)
 
 
 def _closed_switch(stage: LocalStage) -> None:

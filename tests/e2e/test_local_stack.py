@@ -14,6 +14,7 @@ from typing import Any
 import boto3
 import pytest
 
+from infra.stage import load_stage
 from ops.local import logs, processes, stack, state
 from ops.local.clients import Clients
 from ops.local.compare import assert_deployed
@@ -186,7 +187,8 @@ def test_calls_are_recorded_by_function(local_stack: StackState, local_clients: 
     where = f"{local_stack.region}:{local_stack.account}"
     index = f"arn:aws:dynamodb:{where}:table/{names.table(STAGE, 'jobs')}/index/{names.WAITING_INDEX}"
     _until(lambda: ("dynamodb:Query", index) in stack.calls(local_stack.name)[function])
-    known = {names.function(STAGE, name) for name in (*names.ENGINE_FUNCTIONS, names.worker("support"))}
+    workers = map(names.worker, load_stage(STAGE).lanes)
+    known = {names.function(STAGE, name) for name in (*names.ENGINE_FUNCTIONS, *workers)}
     assert set(stack.calls(local_stack.name)) <= known
     assert not [pair for pairs in stack.calls(local_stack.name).values() for pair in pairs if "unreadable" in pair[0]]
 

@@ -7,10 +7,9 @@ import pytest
 from infra.grants import GRANTS, WORKER, Resource
 from ops.local import stack
 from shared.contract import names
-from tests.e2e.paths import LANE, STAGE, LocalStage, walk_every_path
+from tests.e2e.paths import EXTRACTION, LANE, STAGE, LocalStage, walk_every_path
 
 UNUSED: dict[tuple[str, Resource, str], str] = {
-    (WORKER, Resource.CONTENT, "s3:PutObject"): "for tasks that keep a result; the support lane keeps none",
     (WORKER, Resource.CONTENT_KEY, "kms:Decrypt"): "S3 calls it on the function's behalf",
     (WORKER, Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
     ("triage", Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
@@ -30,8 +29,10 @@ def test_a_function_calls_what_it_is_granted_and_nothing_else(
     function: str, called: dict[str, set[tuple[str, str]]]
 ) -> None:
     """Action by action, resource by resource; an exception is listed with its reason."""
-    deployed = names.function(STAGE, names.worker(LANE) if function == WORKER else function)
-    made = {(_resource(arn), action) for action, arn in called.get(deployed, set())}
+    # One entry serves every worker: what any lane calls is needed.
+    deployed = [names.worker(lane) for lane in (LANE, EXTRACTION)] if function == WORKER else [function]
+    calls = set().union(*(called.get(names.function(STAGE, name), set()) for name in deployed))
+    made = {(_resource(arn), action) for action, arn in calls}
     granted = {(grant.on, action) for grant in GRANTS[function] if not grant.by_platform for action in grant.actions}
     excused = {(on, action) for of, on, action in UNUSED if of == function}
     assert set() == made - granted, "called without a grant"

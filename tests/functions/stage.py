@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from shared.adapters.memory.vendor import MemoryVendor
 from shared.contract import env, envelope
+from shared.core.account import AccountSpec
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job
+from shared.core.ports import Clock
 from shared.runtime import wiring
 from shared.runtime.settings import WorkerSettings
 from shared.usecases.context import Task
@@ -37,7 +40,7 @@ ENVIRONMENT = {
     env.VENDORS: "{}",
     env.PERIOD_S: "60",
 }
-HANDLERS = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support")
+HANDLERS = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support", "extraction")
 
 
 @dataclass
@@ -69,7 +72,7 @@ class Stage:
 
     def returned(self, *records: Any) -> list[str]:
         """The messages a worker gives back."""
-        answer = self.invoke("support", {"Records": list(records)})
+        answer = self.invoke(self.desk.lane.name, {"Records": list(records)})
         return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
     def jobs(self) -> list[Job]:
@@ -83,12 +86,20 @@ class Stage:
 
 
 @contextmanager
-def a_stage(kind: VendorKind = VendorKind.NEITHER, *, tasks: Mapping[str, Task] | None = None) -> Iterator[Stage]:
-    """The handlers, wired to memory; `tasks` instead of the lane's own."""
-    from functions.support.tasks import TASKS
-
-    used = TASKS if tasks is None else tasks
-    desk = Desk(kind=kind, tasks=used, parallel=4, batch_size=10)
+def a_stage(
+    kind: VendorKind = VendorKind.NEITHER,
+    *,
+    tasks: Mapping[str, Task] | None = None,
+    lane: str = "support",
+    vendor: Callable[[Clock], MemoryVendor] | None = None,
+    account: AccountSpec | None = None,
+) -> Iterator[Stage]:
+    """The handlers, wired to memory; `tasks` instead of the lane's own, `vendor` instead of one of the kind, and an
+    `account` that the lane spends."""
+    used = importlib.import_module(f"functions.{lane}.tasks").TASKS if tasks is None else tasks
+    desk = Desk(kind=kind, tasks=used, name=lane, parallel=4, batch_size=10, account=account)
+    if vendor is not None:
+        desk.vendor = vendor(desk.clock)
 
     def worker(settings: WorkerSettings, given: Mapping[str, Task], telemetry: Any) -> Worker:
         return Worker(
@@ -101,6 +112,8 @@ def a_stage(kind: VendorKind = VendorKind.NEITHER, *, tasks: Mapping[str, Task] 
             board=desk.board,
             clock=desk.clock,
             telemetry=telemetry,
+            budgets=desk.budgets,
+            accounts=tuple(desk.accounts.values()),
         )
 
     built: dict[str, Any] = {
@@ -110,7 +123,7 @@ def a_stage(kind: VendorKind = VendorKind.NEITHER, *, tasks: Mapping[str, Task] 
         "effects": lambda settings: desk.effects,
         "lane_queues": lambda settings: desk.queues,
         "dead_letter_queues": lambda settings: desk.dead_letters,
-        "viewer": lambda settings: desk.viewer,
+        "viewer": lambda settings, telemetry: desk.viewer,
         "_content": lambda bucket, connections=1: desk.content,
         "worker": worker,
     }
@@ -119,9 +132,11 @@ def a_stage(kind: VendorKind = VendorKind.NEITHER, *, tasks: Mapping[str, Task] 
             patch.setattr(wiring, name, builder)
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
-        if tasks is not None:
-            lane = {**LANE, "tasks": list(tasks)}
-            patch.setenv(env.LANES, json.dumps({"support": lane}))
+        told = {**LANE, "tasks": list(used), "vendors": [desk.vendor.name]}
+        patch.setenv(env.LANE, lane)
+        patch.setenv(env.LANES, json.dumps({lane: told}))
+        for name in (env.QUEUE_URLS, env.DLQ_URLS):
+            patch.setenv(name, json.dumps({lane: f"https://sqs/{lane}"}))
         yield Stage(desk)
 
 

@@ -154,7 +154,7 @@ def test_a_run_stops_before_its_function_does() -> None:
         for n in range(3):
             stage.enqueue(f"event-{n}", not_before=NOW + timedelta(seconds=1))
         stage.desk.clock.advance(60)
-        answer = stage.invoke("dispatcher", {}, left_s=9)
+        answer = stage.invoke("dispatcher", {}, left_s=0)
         assert answer["counts"]["support.nominated"] == 0
 
 

@@ -38,7 +38,7 @@ def test_a_value_is_one_short_printable_piece(value: str) -> None:
 def test_no_value_can_forge_a_line(value: str) -> None:
     """However it tries, there is one line, and it parses."""
     with watched() as output:
-        PowertoolsTelemetry("a-test").event("an_event", job_id=value)
+        PowertoolsTelemetry("a-test", stage="dev").event("an_event", job_id=value)
     (line,) = output.text.strip("\n").split("\n")
     assert json.loads(line)["message"] == "an_event"
     assert len(line.splitlines()) == 1
@@ -47,7 +47,7 @@ def test_no_value_can_forge_a_line(value: str) -> None:
 def test_an_event_is_a_name_and_ids() -> None:
     """What is None is left out; numbers stay numbers."""
     with watched() as output:
-        PowertoolsTelemetry("a-test").event(
+        PowertoolsTelemetry("a-test", stage="dev").event(
             "job_done", job_id="j-1", count=3, ok=True, nothing=None, status=Status.QUEUED
         )
     (line,) = output.logs
@@ -82,7 +82,7 @@ def test_an_error_is_its_type_code_and_place(error: BaseException, code: str) ->
         try:
             raise error
         except BaseException as exc:
-            PowertoolsTelemetry("a-test").error("it_failed", exc, job_id="j-1")
+            PowertoolsTelemetry("a-test", stage="dev").error("it_failed", exc, job_id="j-1")
     (line,) = output.logs
     assert (line["error_type"], line["error_code"], line["job_id"]) == (type(error).__name__, code, "j-1")
     assert "test_telemetry.py:" in line["error_place"]
@@ -102,9 +102,9 @@ def test_the_place_is_the_deepest_line_of_ours() -> None:
 
 @pytest.mark.fault("I4")
 def test_metrics_are_a_closed_list_by_lane() -> None:
-    """One EMF document per lane, counts added up, no dimension but the lane and the service."""
+    """One EMF document per lane, counts added up, no dimension but the lane, the stage and the service."""
     with watched() as output:
-        telemetry = PowertoolsTelemetry("a-test")
+        telemetry = PowertoolsTelemetry("a-test", stage="dev")
         telemetry.count(metrics.COMPLETED, lane="support")
         telemetry.count(metrics.COMPLETED, 2, lane="support")
         telemetry.count(metrics.RUN_SKIPPED)
@@ -115,9 +115,32 @@ def test_metrics_are_a_closed_list_by_lane() -> None:
     dimensions = {
         name for doc in output.metrics for one in doc["_aws"]["CloudWatchMetrics"] for name in one["Dimensions"][0]
     }
-    assert dimensions == {"lane", "service"}
+    assert dimensions == {"lane", "stage", "service"}
+    assert {doc["stage"] for doc in output.metrics} == {"dev"}
     with pytest.raises(ValueError, match="closed list"):
         telemetry.count(SECRET)
+
+
+@pytest.mark.req("X9")
+@pytest.mark.fault("I4")
+def test_what_an_account_was_asked_for_is_counted_by_account() -> None:
+    """Two accounts of one lane are two documents, each with the account; the lane's other counts stand apart."""
+    with watched() as output:
+        telemetry = PowertoolsTelemetry("a-test", stage="dev")
+        for account, permits in (("openai", 3), ("helpdesk", 5), ("openai", 1)):
+            telemetry.count(metrics.PERMITS, permits, lane="support", account=account)
+        telemetry.count(metrics.COMPLETED, lane="support")
+        telemetry.flush()
+    found = {doc.get("account"): doc for doc in output.metrics}
+    assert {account: doc.get("PermitsTaken") for account, doc in found.items()} == {
+        None: None,
+        "openai": [4.0],
+        "helpdesk": [5.0],
+    }
+    assert found[None]["JobsCompleted"] == [1.0]
+    for account, doc in found.items():
+        ((dimensions,),) = [one["Dimensions"] for one in doc["_aws"]["CloudWatchMetrics"]]
+        assert set(dimensions) == {"lane", "stage", "service", *(["account"] if account else [])}
 
 
 @pytest.mark.fault("I3")
@@ -133,7 +156,7 @@ def test_chatty_libraries_are_kept_quiet() -> None:
 def test_the_door_lets_nothing_but_a_code_out() -> None:
     """Lambda prints what is raised: a code, no cause, no text; metrics are flushed all the same."""
     with watched() as output:
-        telemetry = PowertoolsTelemetry("a-test")
+        telemetry = PowertoolsTelemetry("a-test", stage="dev")
 
         @door(lambda: telemetry, "a-test")
         def handler(event: object, context: object) -> None:

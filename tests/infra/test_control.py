@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from aws_cdk import Stack
 
-from infra import naming
+from infra import environment, naming
 from infra.control import SIZES, stream_filters
-from shared.contract import names
+from shared.contract import env, names
+from shared.core.schedule import Misfire, Overlap, ScheduleRule
+from shared.runtime.engine_settings import EngineSettings
 from tests.infra.conftest import Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
@@ -87,13 +91,17 @@ def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stag
     assert "FunctionResponseTypes" not in told
 
 
+@pytest.mark.fault("D2", "D5")
 def test_a_missed_run_is_not_made_up_for_by_the_platform(every_stage: Synthesized) -> None:
-    """Scheduler and Lambda both drop a run that is older than its period, retry nothing, and leave it to be seen."""
+    """Scheduler and Lambda both drop a run that is older than its period, retry nothing, and leave it to be seen.
+
+    A rate knows no zone: no night of a change of clocks has one run more or less."""
     for name in names.SCHEDULED:
         period = getattr(every_stage.spec.schedules, name)
         schedule = every_stage.the("AWS::Scheduler::Schedule", Name=names.schedule(every_stage.spec.name, name))
         minutes = period // 60
         assert schedule.properties["ScheduleExpression"] == f"rate({minutes} minute{'s' if minutes > 1 else ''})"
+        assert "ScheduleExpressionTimezone" not in schedule.properties
         assert schedule.properties["FlexibleTimeWindow"] == {"Mode": "OFF"}
         target = schedule.properties["Target"]
         assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": period, "MaximumRetryAttempts": 0}
@@ -139,3 +147,14 @@ def test_a_schedule_may_start_its_function_and_nothing_else(every_stage: Synthes
                 "Resource": {"Fn::GetAtt": [function.id, "Arn"]},
             }
         ]
+
+
+@pytest.mark.fault("D2", "D3")
+def test_a_schedule_is_told_its_rule(prod: Synthesized) -> None:
+    """What the settings say of one schedule reaches its function and no other; the default is not spelt out."""
+    rule = ScheduleRule(misfire=Misfire(made_up=3), overlap=Overlap.ALLOW)
+    spec = replace(prod.spec, schedule_rules={"sweeper": rule})
+    told = {name: environment.of_engine(name, spec, Stack()) for name in names.SCHEDULED}
+    assert EngineSettings.from_env(told["sweeper"]).schedule_rule == rule
+    assert {name for name in told if env.SCHEDULE_RULE in told[name]} == {"sweeper"}
+    assert EngineSettings.from_env(told["auditor"]).schedule_rule == ScheduleRule()

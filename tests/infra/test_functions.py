@@ -10,7 +10,8 @@ import pytest
 from infra.stage import load_stage
 from shared.contract import env, names
 from shared.core.errors import BadInput
-from shared.runtime.settings import EngineSettings, WorkerSettings
+from shared.runtime.engine_settings import EngineSettings
+from shared.runtime.settings import WorkerSettings
 from tests.infra.conftest import Synthesize, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]

@@ -84,6 +84,15 @@ def test_the_content_key_works_through_the_content_store_alone(every_stage: Synt
         assert "s3." in str(statement["Condition"]["StringEquals"]["kms:ViaService"])
 
 
+def test_an_absent_text_is_told_as_absent(every_stage: Synthesized) -> None:
+    """Workers may list where they read, and nowhere else: without it S3 calls an absent object a denied one."""
+    of_worker = _statements(every_stage, names.worker("support"))
+    (statement,) = [one for one in of_worker if one.get("Sid") == "ContentBucket"]
+    assert statement["Action"] == "s3:ListBucket"
+    assert statement["Condition"] == {"StringLike": {"s3:prefix": ["payload/*", "document/*", "result/*"]}}
+    assert {function for function in GRANTS for _, action in granted(function) if action == "s3:ListBucket"} == {WORKER}
+
+
 def test_no_role_has_a_policy_that_somebody_else_wrote(every_stage: Synthesized) -> None:
     """No managed policies: what a role may do stands in this project."""
     for role in every_stage.assembly.resources("AWS::IAM::Role"):

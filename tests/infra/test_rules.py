@@ -37,7 +37,7 @@ def properties(templates: Templates, kind: str, *, named: str = "") -> dict[str,
 QUEUE, MAPPING, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function"
 TABLE, SCHEDULE, ALARM = "AWS::DynamoDB::GlobalTable", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"
 INVOKE, POLICY = "AWS::Lambda::EventInvokeConfig", "AWS::IAM::Policy"
-LANE_QUEUE, DEAD_LETTERS = "maxReceiveCount", "penstock-prod-support-dlq"
+LANE_QUEUE, DEAD_LETTERS = "'QueueName': 'penstock-prod-support'", "penstock-prod-support-dlq"
 STREAM, WORKER = "StartingPosition", "penstock-prod-support-worker"
 
 
@@ -122,7 +122,7 @@ PLANTS = (
           mistake=_drop(QUEUE, LANE_QUEUE, "RedrivePolicy")),
     Plant(rule="N3", what="31 s of visibility", part_of_sentence="at least 360 s",
           mistake=_set(QUEUE, LANE_QUEUE, VisibilityTimeout=31)),
-    Plant(rule="N3", what="a batching window on top", part_of_sentence="6 × 60 + 50",
+    Plant(rule="N3", what="a batching window on top", part_of_sentence=" + 50)",
           mistake=_set(MAPPING, "ScalingConfig", MaximumBatchingWindowInSeconds=50)),
     Plant(rule="N3", what="a longer timeout without a longer visibility", part_of_sentence="at least 600 s",
           mistake=_set(FUNCTION, WORKER, Timeout=100)),

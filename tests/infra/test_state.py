@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from infra.state import content_kept_days
 from shared.contract import names, table
 from tests.infra.conftest import Synthesized
 
@@ -101,7 +100,7 @@ def test_content_outlives_every_job_that_needs_it(every_stage: Synthesized) -> N
     (rule,) = every_stage.the("AWS::S3::Bucket").properties["LifecycleConfiguration"]["Rules"]
     longest = max(lane.failed_kept_days for lane in every_stage.spec.lanes.values())
     assert rule["Status"] == "Enabled"
-    assert rule["ExpirationInDays"] == content_kept_days(every_stage.spec) >= longest + 60
+    assert rule["ExpirationInDays"] == every_stage.spec.content_kept_days >= longest + 60
 
 
 def test_tools_can_read_which_lanes_were_deployed(every_stage: Synthesized) -> None:

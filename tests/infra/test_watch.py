@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -110,9 +111,22 @@ def test_alarms_look_at_metrics_that_are_written(every_stage: Synthesized) -> No
     for metric in own:
         dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
         assert metric["MetricName"] in metrics.ALL
-        assert set(dimensions) == {metrics.LANE, "service"}
+        assert set(dimensions) == {metrics.LANE, metrics.STAGE, "service"}
         assert dimensions["service"] in services
+        assert dimensions[metrics.STAGE] == every_stage.spec.name
         assert dimensions[metrics.LANE] in {*every_stage.spec.lanes, "all"}
+
+
+def test_dashboards_look_at_their_own_stage(every_stage: Synthesized) -> None:
+    """Two stages in one account share the namespace, so each search names the stage and every dimension there is."""
+    for page in every_stage.assembly.resources("AWS::CloudWatch::Dashboard"):
+        searches = re.findall(r"SEARCH\('(.*?)', '(?:Sum|Maximum)'", json.dumps(page.properties["DashboardBody"]))
+        assert searches or naming.dashboard(every_stage.spec.name, "engine") == page.properties["DashboardName"]
+        for search in searches:
+            by_lane = f"{metrics.LANE},service,{metrics.STAGE}}} "
+            by = f"{metrics.ACCOUNT},{by_lane}" if f"{metrics.ACCOUNT}=" in search else by_lane
+            assert search.startswith(f"{{{metrics.NAMESPACE},{by}")
+            assert re.search(rf"{metrics.STAGE}=\W*{every_stage.spec.name}\W", search), search
 
 
 def test_each_lane_has_its_page(every_stage: Synthesized) -> None:

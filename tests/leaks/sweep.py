@@ -19,7 +19,7 @@ import pytest
 WORD = "ZephyrQuokka"
 CANARY = f"My {WORD} said,\nplease refund the card"
 """What a customer wrote. The word alone is searched for, so a cut, folded or escaped copy is found, too."""
-SERVICES = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support-worker")
+SERVICES = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support-worker", "extraction-worker")
 
 
 def forms() -> list[str]:

@@ -15,8 +15,8 @@ from shared.adapters import rows
 from shared.adapters.vendors.helpdesk import HelpDesk
 from shared.core.errors import BadInput, EnqueueConflict
 from shared.core.job import Status, canonical_payload
-from shared.core.stage import VendorSpec
 from shared.core.switches import Level
+from shared.core.vendor import VendorSpec
 from shared.runtime.door import DoorFailed
 from shared.usecases import steer
 from tests.builders import NOW, a_job
@@ -45,8 +45,8 @@ def look(sweep: Sweep, stage: Stage, *, but: frozenset[str] = frozenset()) -> No
             "history": list(desk.history._rows.values()),
         },
         queues={
-            "support": [f"{m.body} {m.group}" for m in desk.queues.queue("support").messages()],
-            "support-dlq": [f"{m.body} {m.group}" for m in desk.dead_letters.queue("support").messages()],
+            "lane": [f"{m.body} {m.group}" for m in desk.queues.queue(desk.lane.name).messages()],
+            "dlq": [f"{m.body} {m.group}" for m in desk.dead_letters.queue(desk.lane.name).messages()],
         },
     )
 
@@ -69,9 +69,10 @@ def settle_down(sweep: Sweep, stage: Stage, rounds: int = 3) -> None:
         for record in records:
             if record.new is not None:
                 invoke(sweep, stage, "stream", stream_event(record.new.item))
-        for one in stage.desk.queues.receive("support", limit=100):
+        lane = stage.desk.lane.name
+        for one in stage.desk.queues.receive(lane, limit=100):
             body = {"messageId": one.delivery.message_id, "body": one.delivery.body, "attributes": {}}
-            invoke(sweep, stage, "support", {"Records": [body]})
+            invoke(sweep, stage, lane, {"Records": [body]})
         stage.desk.clock.advance(3600)
         for function in SCHEDULED:
             invoke(sweep, stage, function, {"text": CANARY})

@@ -307,7 +307,7 @@ def test_what_is_clean_is_clean(tmp_path: Path) -> None:
     from shared.runtime.telemetry import PowertoolsTelemetry
 
     with sweeping(tmp_path) as sweep:
-        PowertoolsTelemetry("triage").event("a_thing", job_id=a_job().job_id)
+        PowertoolsTelemetry("triage", stage="dev").event("a_thing", job_id=a_job().job_id)
         log.info("%s %r", Sensitive(CANARY), {"text": Sensitive(CANARY)})
         assert (sweep.hits(), sweep.forged()) == ([], [])
     assert holds(CANARY)

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COPIED = ("shared", "functions", "infra", "ops", "config", "docs", "tests", "app.py", "cdk.json", "pyproject.toml")
+COPIED = (
+    *("shared", "functions", "infra", "ops", "config", "docs", "tests"),
+    *("app.py", "cdk.json", "pyproject.toml", "requirements.in", "requirements.txt"),
+)
 QUICK = "not e2e"
 
 
@@ -72,7 +75,7 @@ def _hunt_one(mutant: Mutant, number: str, tree: Path) -> Killed:
         *("--proves", number, *mutant.tests),
     ]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=600)
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     first = failed[0].split(" - ")[0].removeprefix("FAILED ") if failed else "no test failed"
     # Code 1: tests ran and failed. An import error or an empty selection is no proof.
     return Killed(number=number, killed=done.returncode == 1 and bool(failed), by=first)

@@ -15,7 +15,7 @@ from shared.adapters.memory.strand import Strand
 from shared.adapters.memory.vendor import Says
 from shared.core.effects import Absent, Accepted, Found, NoAnswer, Refused, Unknown
 from shared.core.errors import Unavailable
-from shared.core.ports import message_of
+from shared.core.message import message_of
 from tests.builders import NOW, a_job, a_lane
 from tests.vendors_and_tasks import VendorKind, a_vendor, effect_of
 

@@ -11,7 +11,7 @@ from shared.adapters.memory.faults import Fault
 from shared.adapters.memory.vendor import Says
 from shared.contract import envelope, metrics
 from shared.core.job import Category, Status
-from shared.core.ports import Message
+from shared.core.message import Message
 from tests.builders import a_job, a_lane
 from tests.simulation.plans import Rule, always, once
 from tests.vendors_and_tasks import TASKS, VendorKind, a_vendor

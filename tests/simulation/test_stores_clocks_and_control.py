@@ -11,7 +11,7 @@ from shared.adapters import rows
 from shared.adapters.memory.faults import Boundary, Fault, Injection
 from shared.adapters.memory.vendor import Says
 from shared.core.job import Category, Status
-from shared.core.ports import message_of
+from shared.core.message import message_of
 from shared.core.switches import Level
 from tests.builders import a_job, a_lane, a_switch
 from tests.crash.explore import every_fault, execute

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
+    from shared.adapters.aws.server_clock import ServerClock
+
 CONNECT_TIMEOUT_S = 1
 READ_TIMEOUT_S = 3
 TRIES = 3
@@ -24,19 +26,22 @@ _SURROUNDINGS = ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_AC
 
 
 @overload
-def client(service: Literal["dynamodb"], *, connections: int = ...) -> DynamoDBClient: ...
+def client(service: Literal["dynamodb"], *, connections: int = ..., tries: int = ...) -> DynamoDBClient: ...
 @overload
-def client(service: Literal["sqs"], *, connections: int = ...) -> SQSClient: ...
+def client(service: Literal["sqs"], *, connections: int = ..., tries: int = ...) -> SQSClient: ...
 @overload
-def client(service: Literal["s3"], *, connections: int = ...) -> S3Client: ...
+def client(service: Literal["s3"], *, connections: int = ..., tries: int = ...) -> S3Client: ...
 @overload
-def client(service: str, *, connections: int = ...) -> Any: ...
-def client(service: str, *, connections: int = CONNECTIONS) -> Any:
-    """A client with a connection for each of as many threads; built once, and again when AWS_* changes."""
-    return _client(service, connections, tuple(os.environ.get(name) for name in _SURROUNDINGS))
+def client(service: str, *, connections: int = ..., tries: int = ...) -> Any: ...
+def client(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES) -> Any:
+    """A client with a connection for each of as many threads; built once, and again when AWS_* changes.
+
+    One try is for writes that must not be applied twice when a reply was lost.
+    """
+    return _client(service, connections, tries, tuple(os.environ.get(name) for name in _SURROUNDINGS))
 
 
-def settings(service: str, *, connections: int = CONNECTIONS, validate: bool = False) -> Config:
+def settings(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES, validate: bool = False) -> Config:
     """The SDK's configuration: short time-outs, few tries, warm connections.
 
     The SDK's own validation is off: it costs time on every call, and its errors print the arguments. The
@@ -49,7 +54,7 @@ def settings(service: str, *, connections: int = CONNECTIONS, validate: bool = F
     return Config(
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=SLOWER.get(service, READ_TIMEOUT_S),
-        retries={"mode": "standard", "total_max_attempts": TRIES},
+        retries={"mode": "standard", "total_max_attempts": tries},
         max_pool_connections=max(CONNECTIONS, connections),
         tcp_keepalive=True,
         parameter_validation=validate,
@@ -58,14 +63,36 @@ def settings(service: str, *, connections: int = CONNECTIONS, validate: bool = F
 
 
 @cache
-def _client(service: str, connections: int, surroundings: tuple[str | None, ...]) -> Any:
-    return _session(surroundings).client(service, config=settings(service, connections=connections))
+def _client(service: str, connections: int, tries: int, surroundings: tuple[str | None, ...]) -> Any:
+    config = settings(service, connections=connections, tries=tries)
+    made = _session(surroundings).create_client(service, config=config)
+    if service == "dynamodb":
+        server_clock().watch(made)
+    if service == "s3":
+        _send_bodies_at_once(made)
+    return made
+
+
+def _send_bodies_at_once(s3: Any) -> None:
+    """Payloads are small: asking S3 first whether it would take the body costs a round trip on every put."""
+    from botocore.handlers import add_expect_header
+
+    s3.meta.events.unregister("before-call.s3", add_expect_header)
+
+
+@cache
+def server_clock() -> ServerClock:
+    """DynamoDB's clock, as every answer to a client of this process tells it."""
+    from shared.adapters.aws.server_clock import ServerClock
+
+    return ServerClock()
 
 
 @cache
 def _session(surroundings: tuple[str | None, ...]) -> Any:
     # The SDK is imported on first use: a process that builds no client does not pay for it. One session for
-    # all clients: it reads the service models and the credentials once.
-    import boto3
+    # all clients: it reads the service models and the credentials once. The core of the SDK makes the same
+    # clients as boto3, without boto3's resources and transfer manager: a tenth of a cold start.
+    import botocore.session
 
-    return boto3.Session()
+    return botocore.session.get_session()

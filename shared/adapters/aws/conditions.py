@@ -54,6 +54,57 @@ HAS_SCOPES = "attribute_exists(#scopes)"
 SAME_RUN = "#run_id = :run_id"
 """The slot belongs to this run."""
 
+# ------------------------------------------------------------------------------------------------ budgets
+SAME_TERMS = "#version = :version"
+"""The account's terms are those this write was computed under."""
+
+NO_TERMS_YET = "(attribute_not_exists(#version) OR #version = :version)"
+"""The same, for an account whose terms nobody has changed: version 0 need not be written."""
+
+FITS_WHILE_BUSY = "(#{0} > :{0}_from AND #{0} <= :{0}_latest)"
+"""What was spent is not paid off yet, and with this request on top it stays within the burst."""
+
+BUSY = "#{0} > :{0}_from"
+"""What was spent is not paid off yet; a charge goes on top of it, whether it fits or not."""
+
+IDLE = "(attribute_not_exists(#{0}) OR #{0} <= :{0}_from)"
+"""All that was spent is paid off: the pace begins anew at this moment."""
+
+EVER_SPENT = "attribute_exists(#{0})"
+"""There is something a return can be taken off from."""
+
+SAME_DAY = "#day >= :today"
+"""The counts are of today, or of a tomorrow that another clock has begun: they go on."""
+
+NEW_DAY = "(attribute_not_exists(#day) OR #day < :today)"
+"""The counts are of a day that is over, or there are none: they begin anew."""
+
+HAS_ROOM = "(attribute_not_exists(#{0}) OR #{0} <= :{0}_room)"
+"""With this request on top, the count or the sum stays within its limit."""
+
+COUNTED_ENOUGH = "#{0} >= :{0}_back"
+"""What comes back is not more than was counted today."""
+
+COUNTED_LESS = "(attribute_not_exists(#{0}) OR #{0} < :{0}_back)"
+"""More comes back than was counted today: the count is 0 then, never less."""
+
+SAME_HOLD = "#{0} = :{0}_seen"
+"""This holder holds exactly what it was seen to hold, until the same time: the sum may change by that much."""
+
+NO_HOLD = "attribute_not_exists(#{0})"
+"""This holder holds nothing."""
+
+LINE_AHEAD = "#line_us > :not_before"
+"""Starts are promised beyond the moment from which one is wanted: the new one stands behind them."""
+
+LINE_PASSED = "(attribute_not_exists(#line_us) OR #line_us <= :not_before)"
+"""Every start that was promised lies before the moment from which one is wanted."""
+
+
+def on(clause: str, attribute: str) -> str:
+    """A clause that is used for several attributes, for one of them."""
+    return clause.format(attribute)
+
 
 def all_of(*clauses: str) -> str:
     """Every clause is true."""

@@ -11,8 +11,8 @@ from shared.adapters.aws.errors import ask, code_of
 from shared.adapters.aws.queues import BATCH, depth_of, send_all, url_of
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import envelope
+from shared.core.message import DeadLetter, DeadMessage, QueueDepth
 from shared.core.moment import iso
-from shared.core.ports import DeadLetter, DeadMessage, QueueDepth
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

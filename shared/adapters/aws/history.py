@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.adapters import attributes, rows
+from shared.adapters import attributes, record_rows
 from shared.adapters.aws import conditions
 from shared.adapters.aws.errors import ConditionFalse, write_if
 from shared.adapters.aws.pages import pages
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
-from shared.core.ports import HistoryEvent
+from shared.core.history import HistoryEvent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,7 +26,7 @@ class DynamoDbHistory:
 
     def append(self, event: HistoryEvent) -> None:
         """Write once; the same event again is a no-op, and nothing written is ever replaced."""
-        item = rows.history_item(event)
+        item = record_rows.history_item(event)
         answer = write_if(
             PORT,
             lambda: self._client.put_item(
@@ -58,7 +58,7 @@ class DynamoDbHistory:
             ),
         ):
             self._meter.read(PORT, "of", items, consistent=True)
-            found += map(rows.history_from_item, items)
+            found += map(record_rows.history_from_item, items)
             if len(found) >= limit:
                 break
         return found[:limit]

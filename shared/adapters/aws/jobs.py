@@ -151,14 +151,16 @@ class DynamoDbJobStore:
         if current is None or self._item_before(current) != wanted:
             raise RowMoved(before.job_id, current)
 
-    def waiting(self, lane: LaneSpec, *, due_before: datetime, limit: int) -> list[WaitingEntry]:
+    def waiting(
+        self, lane: LaneSpec, *, due_before: datetime, limit: int, due_after: datetime | None = None
+    ) -> list[WaitingEntry]:
         """What the index nominates: each priority's entries oldest due first, at most `limit` of each."""
         if lane.admission == "fair":
             raise BadInput(f"lanes.{lane.name}.admission", "is fair: its waiting jobs are found by its ring")
         nominated: list[WaitingEntry] = []
         for priority in PRIORITIES:
             shards = [
-                self._partition("waiting", table.ordered_wpk(lane.name, shard, priority), due_before, limit)
+                self._partition("waiting", table.ordered_wpk(lane.name, shard, priority), due_before, limit, due_after)
                 for shard in range(lane.shards)
             ]
             in_order = merge(*shards, key=lambda item: item[table.WAITING_SK]["S"])
@@ -183,17 +185,21 @@ class DynamoDbJobStore:
                 except UnreadableRow as unreadable:
                     yield unreadable
 
-    def _partition(self, operation: str, wpk: str, until: datetime, limit: int) -> list[Item]:
+    def _partition(
+        self, operation: str, wpk: str, until: datetime, limit: int, since: datetime | None = None
+    ) -> list[Item]:
+        first = table.FIRST_DUE if since is None else moment.iso(since)
         found: list[Item] = []
         for items in pages(
             PORT,
             lambda start: self._client.query(
                 TableName=self._table,
                 IndexName=names.WAITING_INDEX,
-                KeyConditionExpression="#wpk = :wpk AND #wsk <= :due",
+                KeyConditionExpression="#wpk = :wpk AND #wsk BETWEEN :first AND :due",
                 ExpressionAttributeNames=conditions.names([table.WAITING_PK, table.WAITING_SK]),
                 ExpressionAttributeValues={
                     ":wpk": attributes.text(wpk),
+                    ":first": attributes.text(first),
                     ":due": attributes.text(table.due_until(moment.iso(until))),
                 },
                 Limit=limit,

@@ -1,14 +1,16 @@
-"""The lanes a stage was deployed with, as its parameter says."""
+"""The lanes and vendor accounts a stage was deployed with, as its parameters say."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from botocore.exceptions import ClientError
 
 from shared.adapters.aws.clients import client
 from shared.contract import names
+from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
 
@@ -16,10 +18,24 @@ from shared.core.lane import LaneSpec
 def deployed_lanes(stage: str) -> Mapping[str, LaneSpec]:
     """Every lane of the stage; a stage that was never deployed is named."""
     parameter = names.lanes_parameter(stage)
+    told = _told(parameter)
+    if told is None:
+        raise BadInput("stage", f"{stage!r} has no parameter {parameter}: is it deployed?")
+    return {name: LaneSpec.from_mapping(name, values) for name, values in told.items()}
+
+
+def deployed_accounts(stage: str) -> Mapping[str, AccountSpec]:
+    """Every vendor account of the stage; one that was deployed before there were accounts has none."""
+    told = _told(names.accounts_parameter(stage)) or {}
+    return {name: AccountSpec(**{**values, "name": name}) for name, values in told.items()}
+
+
+def _told(parameter: str) -> dict[str, dict[str, Any]] | None:
     try:
         text = client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
     except ClientError as exc:
         if exc.response.get("Error", {}).get("Code") == "ParameterNotFound":
-            raise BadInput("stage", f"{stage!r} has no parameter {parameter}: is it deployed?") from None
+            return None
         raise
-    return {name: LaneSpec.from_mapping(name, values) for name, values in json.loads(text).items()}
+    told: dict[str, dict[str, Any]] = json.loads(text)
+    return told

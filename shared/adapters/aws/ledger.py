@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.adapters import attributes, rows
+from shared.adapters import attributes, record_rows
 from shared.adapters.aws import conditions
 from shared.adapters.aws.errors import ConditionFalse, write_if
 from shared.adapters.aws.pages import pages
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
-from shared.core.ports import RunRecord
+from shared.core.schedule import RunRecord
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,7 +26,7 @@ class DynamoDbLedger:
 
     def open_run(self, run: RunRecord) -> bool:
         """True for the first to open this slot (asking again with the same run_id is still True)."""
-        item = rows.run_item(run)
+        item = record_rows.run_item(run)
         answer = write_if(
             PORT,
             lambda: self._client.put_item(
@@ -45,7 +45,7 @@ class DynamoDbLedger:
 
     def close_run(self, run: RunRecord) -> None:
         """Write the counts of a run this caller opened; a slot that belongs to another run is left as it is."""
-        item = rows.run_item(run)
+        item = record_rows.run_item(run)
         told = [name for name in ("finished_at", "counts") if name in item]
         if not told:
             return
@@ -82,7 +82,7 @@ class DynamoDbLedger:
             ),
         ):
             self._meter.read(PORT, "runs", items, consistent=True)
-            found += map(rows.run_from_item, items)
+            found += map(record_rows.run_from_item, items)
             if len(found) >= limit:
                 break
         return found[:limit]

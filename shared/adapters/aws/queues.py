@@ -9,7 +9,7 @@ from shared.adapters.aws.errors import ask
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import envelope
 from shared.core.errors import Unavailable, UnknownLane
-from shared.core.ports import Message, QueueDepth, by_lane
+from shared.core.message import Message, QueueDepth, by_lane
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -42,11 +42,12 @@ class WaitingIndex:
         self._catch_up()
         return sorted(name for name in self._partitions if name.startswith(prefix))
 
-    def query(self, wpk: str, until: str, limit: int) -> Iterator[Place]:
-        """Up to `limit` places of one partition whose sort key is not after `until`, in order."""
+    def query(self, wpk: str, since: str, until: str, limit: int) -> Iterator[Place]:
+        """Up to `limit` places of one partition whose sort key is between `since` and `until`, in order."""
         self._catch_up()
         keys = self._partitions.get(wpk, [])
-        for wsk in keys[: min(limit, bisect.bisect_right(keys, until))]:
+        first = bisect.bisect_left(keys, since)
+        for wsk in keys[first : min(first + limit, bisect.bisect_right(keys, until))]:
             yield wpk, wsk
 
     def first_due(self) -> str | None:

@@ -105,7 +105,9 @@ class MemoryJobStore:
             if row.item != new and self._item_before(row.job) != new:
                 raise RowMoved(before.job_id, row.job)
 
-    def waiting(self, lane: LaneSpec, *, due_before: datetime, limit: int) -> list[WaitingEntry]:
+    def waiting(
+        self, lane: LaneSpec, *, due_before: datetime, limit: int, due_after: datetime | None = None
+    ) -> list[WaitingEntry]:
         """What the index nominates, as late as the index is."""
         if lane.admission == "fair":
             raise BadInput(f"lanes.{lane.name}.admission", "is fair: its waiting jobs are found by its ring")
@@ -113,7 +115,7 @@ class MemoryJobStore:
         with self._lock:
             for priority in PRIORITIES:
                 shards = [table.ordered_wpk(lane.name, shard, priority) for shard in range(lane.shards)]
-                found += self._nominated("waiting", shards, due_before, limit)
+                found += self._nominated("waiting", shards, due_before, limit, due_after)
         return found
 
     def claimed_by_runs(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
@@ -162,11 +164,18 @@ class MemoryJobStore:
             due = self._index.first_due()
         return None if due is None else parse(due)
 
-    def _nominated(self, operation: str, partitions: list[str], due_before: datetime, limit: int) -> list[WaitingEntry]:
-        until = table.due_until(iso(due_before))
+    def _nominated(
+        self,
+        operation: str,
+        partitions: list[str],
+        due_before: datetime,
+        limit: int,
+        due_after: datetime | None = None,
+    ) -> list[WaitingEntry]:
+        since, until = table.FIRST_DUE if due_after is None else iso(due_after), table.due_until(iso(due_before))
         found: list[Place] = []
         for wpk in partitions:
-            places = list(self._index.query(wpk, until, limit))
+            places = list(self._index.query(wpk, since, until, limit))
             if self._meter.counts:
                 seen = [_index_item(place) for place in places]
                 self._meter.read("jobs", operation, seen, consistent=False)
@@ -229,4 +238,9 @@ def _index_item(place: Place) -> Item:
 def _entry(place: Place) -> WaitingEntry:
     due, priority = parse(table.due_from(place[1])), place[0].rpartition("#")[2]
     job_id = place[1].rpartition("#")[2]
-    return WaitingEntry(job_id=job_id, due=due, priority=int(priority) if priority.isdigit() else 0)
+    return WaitingEntry(
+        job_id=job_id,
+        due=due,
+        priority=int(priority) if priority.isdigit() else 0,
+        timed=table.timed_in(place[1]),
+    )

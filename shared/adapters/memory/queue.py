@@ -11,7 +11,8 @@ import random
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.core.ports import Clock, QueueDepth
+from shared.core.message import QueueDepth
+from shared.core.ports import Clock
 
 
 @dataclass(slots=True)

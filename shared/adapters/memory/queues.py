@@ -15,8 +15,9 @@ from shared.adapters.memory.queue import Kept, MemoryQueue
 from shared.contract import envelope
 from shared.core.errors import UnknownLane
 from shared.core.lane import LaneSpec
+from shared.core.message import DeadLetter, DeadMessage, Message, QueueDepth
 from shared.core.moment import iso
-from shared.core.ports import Clock, DeadLetter, DeadMessage, Delivery, Message, QueueDepth
+from shared.core.ports import Clock, Delivery
 
 VISIBILITY_S = 400
 MAX_RECEIVES = 10

@@ -6,13 +6,14 @@ import threading
 from dataclasses import replace
 from datetime import datetime
 
-from shared.adapters import rows
+from shared.adapters import record_rows, rows
 from shared.adapters.attributes import Item
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
 from shared.core.effects import EffectRow, EffectState
 from shared.core.errors import EffectMoved
-from shared.core.ports import HistoryEvent, RunRecord
+from shared.core.history import HistoryEvent
+from shared.core.schedule import RunRecord
 from shared.core.switches import Switch, Switches
 
 
@@ -164,8 +165,8 @@ class MemoryLedger:
             present = slots.get(run.slot)
             if present is not None:
                 self._meter.refused("ledger", "open_run", old=present)
-                return rows.run_from_item(present).run_id == run.run_id
-            slots[run.slot] = rows.run_item(run)
+                return record_rows.run_from_item(present).run_id == run.run_id
+            slots[run.slot] = record_rows.run_item(run)
             self._meter.write("ledger", "open_run", old=None, new=slots[run.slot])
             return True
 
@@ -174,15 +175,16 @@ class MemoryLedger:
         with self._lock:
             slots = self._rows.setdefault(run.schedule, {})
             present = slots.get(run.slot)
-            if present is not None and rows.run_from_item(present).run_id == run.run_id:
-                slots[run.slot] = rows.run_item(run)
+            if present is not None and record_rows.run_from_item(present).run_id == run.run_id:
+                slots[run.slot] = record_rows.run_item(run)
                 self._meter.write("ledger", "close_run", old=present, new=slots[run.slot])
 
     def runs(self, schedule: str, *, limit: int) -> list[RunRecord]:
         """Newest first."""
         with self._lock:
-            slots = sorted(self._rows.get(schedule, {}).items(), reverse=True)[:limit]
-        return [rows.run_from_item(item) for _, item in slots]
+            found = [item for _, item in sorted(self._rows.get(schedule, {}).items(), reverse=True)[:limit]]
+            self._meter.read("ledger", "runs", found, consistent=True)
+        return [record_rows.run_from_item(item) for item in found]
 
 
 class MemoryHistory:
@@ -195,7 +197,7 @@ class MemoryHistory:
 
     def append(self, event: HistoryEvent) -> None:
         """Write once."""
-        item = rows.history_item(event)
+        item = record_rows.history_item(event)
         with self._lock:
             of_subject = self._rows.setdefault(event.subject, {})
             if item[table.SK]["S"] not in of_subject:
@@ -206,7 +208,7 @@ class MemoryHistory:
         """Newest first."""
         with self._lock:
             items = sorted(self._rows.get(subject, {}).items(), reverse=True)[:limit]
-        return [rows.history_from_item(item) for _, item in items]
+        return [record_rows.history_from_item(item) for _, item in items]
 
 
 class MemoryContentStore:

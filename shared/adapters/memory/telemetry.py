@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared.core.errors import PenstockError
@@ -16,7 +17,7 @@ class Event:
     """One event: its name and ids; for an error also its type and code."""
 
     name: str
-    ids: dict[str, Id] = field(default_factory=dict)
+    ids: dict[str, Id | Mapping[str, Id]] = field(default_factory=dict)
     error: str = ""
     code: str = ""
 
@@ -27,20 +28,23 @@ class MemoryTelemetry:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.of_accounts: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
 
-    def event(self, name: str, **ids: Id) -> None:
+    def event(self, name: str, **ids: Id | Mapping[str, Id]) -> None:
         """Keep one event."""
         self.events.append(Event(name, ids))
 
-    def count(self, metric: str, value: float = 1, *, lane: str = "all") -> None:
-        """Add to one metric of one lane."""
+    def count(self, metric: str, value: float = 1, *, lane: str = "all", account: str = "") -> None:
+        """Add to one metric of one lane, and of one account of it."""
         with self._lock:
             self.counts[(metric, lane)] += value  # type: ignore[assignment]
+            if account:
+                self.of_accounts[(metric, lane, account)] += value  # type: ignore[assignment]
 
     def error(self, name: str, exc: BaseException, **ids: Id) -> None:
         """Keep an error as its type and code."""
-        self.events.append(Event(name, ids, type(exc).__name__, exc.code if isinstance(exc, PenstockError) else ""))
+        self.events.append(Event(name, {**ids}, type(exc).__name__, exc.code if isinstance(exc, PenstockError) else ""))
 
     def named(self, name: str) -> list[Event]:
         """Every event of that name."""

@@ -1,4 +1,5 @@
-"""One HTTP vendor: one request, one verdict, client retries off. httpx is loaded on first use."""
+"""One HTTP vendor: one request, one verdict, client retries off. httpx and what reads an answer's headers are loaded
+on first use."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
-from shared.adapters.vendors.retry_after import retry_after_s
 from shared.core.effects import (
     Absent,
     Accepted,
@@ -26,8 +27,9 @@ from shared.core.effects import (
     Unknown,
 )
 from shared.core.errors import BadInput, Unavailable
+from shared.core.feedback import Report
 from shared.core.sensitive import Sensitive
-from shared.core.stage import VendorSpec
+from shared.core.vendor import VendorSpec
 
 if TYPE_CHECKING:
     import httpx
@@ -102,10 +104,10 @@ class HttpVendor:
             )
         except Unavailable as exc:
             # No token, so nothing was sent. The lane's secret must be mended; until then its jobs wait.
-            return Refused(exc.reason, retry_after_s=NO_TOKEN_S)
+            return Refused(exc.reason, retry_after_s=NO_TOKEN_S, unsent=True)
         except (TypeError, ValueError):
             # A body or a token that HTTP cannot carry: nothing was sent, and the error may hold either.
-            return Refused("request_unsendable", permanent=True)
+            return Refused("request_unsendable", permanent=True, unsent=True)
         heard: Answer | None = None
         try:
             reply = self._open().send(sent, stream=True)
@@ -116,6 +118,7 @@ class HttpVendor:
                     reply.headers.get("Retry-After"),
                     lambda: json.loads(_data(reply, timeout_s)),
                 )
+                heard = replace(heard, report=self._report(reply.headers, heard))
                 if not reply.is_stream_consumed:
                     # Read to its end, a refusal leaves the connection open for the next request.
                     _data(reply, timeout_s)
@@ -124,12 +127,25 @@ class HttpVendor:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             return heard or Refused("unreachable")
         except httpx.LocalProtocolError:
-            return heard or Refused("request_unsendable", permanent=True)
+            return heard or Refused("request_unsendable", permanent=True, unsent=True)
         except httpx.TimeoutException:
             return heard or Unknown("timeout")
         except (httpx.HTTPError, ValueError) as exc:
             return heard or Unknown(type(exc).__name__)
         return heard
+
+    def _report(self, headers: Mapping[str, str], heard: Answer) -> Report:
+        """What the answer tells of the account: limits from its headers, use from its body."""
+        from shared.adapters.vendors.rate_headers import report_of
+
+        told = report_of(headers, datetime.now(UTC))
+        if not isinstance(heard, Accepted) or heard.body is None:
+            return told
+        return replace(told, tokens_used=self.used_tokens(heard.body.reveal()))
+
+    def used_tokens(self, content: Any) -> int | None:
+        """The tokens an answer says it used; most vendors count none."""
+        return None
 
     def _get(self, path: str, params: dict[str, str], timeout_s: float) -> Any:
         """The body of a 200, or None."""
@@ -175,6 +191,8 @@ def verdict(status: int, retry_after: str | None, body: Callable[[], Any]) -> An
     if 200 <= status < 300:
         return _accepted(body)
     if status == 429:
+        from shared.adapters.vendors.retry_after import retry_after_s
+
         return Refused("429", retry_after_s=retry_after_s(retry_after, datetime.now(UTC)))
     if status in (401, 403):
         return Refused(str(status), auth=True)

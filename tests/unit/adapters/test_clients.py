@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from shared.adapters.aws.clients import client, settings
 from shared.adapters.aws.clock import SystemClock
@@ -37,6 +38,25 @@ def test_a_client_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.meta.endpoint_url == "http://127.0.0.1:1"
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     assert client("sqs") is first
+
+
+def test_a_small_body_is_sent_at_once() -> None:
+    """A put does not ask first whether its body would be taken: that is a round trip."""
+    s3: Any = client("s3")
+    asked: list[str | None] = []
+
+    def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        asked.append(request.headers.get("Expect"))
+        response = AWSResponse(request.url, 200, {}, None)
+        response._content = b""
+        return response
+
+    s3.meta.events.register_first("before-send.s3", answer)
+    try:
+        s3.put_object(Bucket="a-bucket", Key="k", Body=b"text")
+    finally:
+        s3.meta.events.unregister("before-send.s3", answer)
+    assert asked == [None]
 
 
 def test_importing_the_module_does_not_load_the_sdk() -> None:

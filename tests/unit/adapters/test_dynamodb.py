@@ -25,7 +25,8 @@ from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.contract import names, table
 from shared.core import lifecycle
 from shared.core.errors import Unavailable
-from shared.core.ports import HistoryEvent, RunRecord
+from shared.core.history import HistoryEvent
+from shared.core.schedule import RunRecord
 from shared.core.switches import Level, Switch
 from tests.builders import NOW, a_job, a_lane, a_switch, an_effect_row
 from tests.contract.tables import create_tables

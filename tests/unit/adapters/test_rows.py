@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.adapters import attributes, rows
+from shared.adapters import attributes, record_rows, rows
 from shared.adapters.meter import item_size
 from shared.core import lifecycle
 from shared.core.effects import EffectState
 from shared.core.errors import BadInput, UnreadableRow
+from shared.core.history import HistoryEvent
 from shared.core.job import STATUS_ALIASES, Category, Job, Move, Status
 from shared.core.moment import whole_ms
 from shared.core.outcome import Done
-from shared.core.ports import HistoryEvent, RunRecord
+from shared.core.schedule import RunRecord
 from shared.core.switches import Level, Switches
 from tests.builders import NOW, a_job, a_lane, a_switch, an_effect_row
 
@@ -261,11 +262,11 @@ def test_runs_and_events_survive_their_rows() -> None:
         counts={"support.depth": 2},
     )
     for one in (run, closed):
-        assert rows.run_from_item(rows.run_item(one)) == one
+        assert record_rows.run_from_item(record_rows.run_item(one)) == one
     event = HistoryEvent(subject="all", event_id="e", at=NOW, kind="k", by="ops", detail={"n": [1, {"a": None}]})
-    assert rows.history_from_item(rows.history_item(event)) == event
+    assert record_rows.history_from_item(record_rows.history_item(event)) == event
     with pytest.raises(UnreadableRow, match="counts"):
-        rows.run_from_item({**rows.run_item(closed), "counts": {"M": {"a": {"S": "x"}}}})
+        record_rows.run_from_item({**record_rows.run_item(closed), "counts": {"M": {"a": {"S": "x"}}}})
 
 
 @pytest.mark.fault("C8")

@@ -16,7 +16,7 @@ from shared.adapters.meter import Meter
 from shared.contract import envelope
 from shared.core.errors import Unavailable
 from shared.core.job import Status
-from shared.core.ports import Message, dead_letter_of, message_of
+from shared.core.message import Message, dead_letter_of, message_of
 from tests.builders import a_job
 
 URLS = {"support": "https://sqs.example/support"}

@@ -137,6 +137,15 @@ def test_a_claim_accepts_a_job_two_seconds_early(slack_ms: int) -> None:
     assert lifecycle.is_due(a_job(), now)
 
 
+@pytest.mark.fault("D4")
+@pytest.mark.parametrize("skew_s", [-30, -5, 0, 5, 29])
+def test_a_clock_that_runs_ahead_takes_no_claim_from_a_worker_that_may_run(skew_s: int) -> None:
+    """At the last second of its function, by any clock that is less than half a minute off, a claim is live."""
+    lane = a_lane(function_timeout_s=20, visibility_s=400, job_timeout_s=15)
+    job = a_job(status=Status.PROCESSING, claimed_at=NOW)
+    assert not lifecycle.is_stale(job, lane, NOW + timedelta(seconds=lane.function_timeout_s + skew_s))
+
+
 @pytest.mark.req("R9")
 @given(age_s=st.integers(0, 600))
 def test_a_claim_is_stale_exactly_at_its_timeout(age_s: int) -> None:

@@ -69,6 +69,15 @@ def vendor(**changes: Any) -> dict[str, Any]:
     return merged(BASE, {"vendors": {"helpdesk": changes}})
 
 
+def accounts(*names: str, **entries: dict[str, Any]) -> dict[str, Any]:
+    """A stage in which support names these accounts and these are defined; it calls the help desk only."""
+    openai = {"kind": "openai", "base_url": "https://api.openai.com/v1"}
+    more = {"vendors": {"openai": openai}, "accounts": entries, "lanes": {"support": {"accounts": list(names)}}}
+    return merged(BASE, more)
+
+
+DESK = {"vendor": "helpdesk", "requests_per_minute": 600}
+
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "an unknown setting": ("dev", {**BASE, "colour": "red"}),
     "lanes as a list": ("lanes", {**BASE, "lanes": ["support"]}),
@@ -82,6 +91,16 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "a negative window": ("vendors.helpdesk.dedupe_window_s", vendor(dedupe_window_s=-1)),
     "a vendor's time-out": ("vendors.helpdesk.read_timeout_s", vendor(read_timeout_s=0)),
     "a vendor's endless time-out": ("vendors.helpdesk.connect_timeout_s", vendor(connect_timeout_s=float("inf"))),
+    "accounts as a list": ("accounts", {**BASE, "accounts": ["desk"]}),
+    "an account without a vendor": ("accounts.desk", accounts(desk={"requests_per_minute": 600})),
+    "an account's unknown setting": ("accounts.desk", accounts(desk={**DESK, "rpm": 600})),
+    "an account with a vendor nobody defines": ("accounts.desk.vendor", accounts(desk={"vendor": "mailer"})),
+    "an account nobody defines": ("lanes.support.accounts", accounts("other", desk=DESK)),
+    "an account with a vendor the lane does not call": (
+        "lanes.support.accounts",
+        accounts("a", a={"vendor": "openai"}),
+    ),
+    "two accounts with one vendor": ("lanes.support.accounts", accounts("desk", "more", desk=DESK, more=DESK)),
     "schedules as a number": ("schedules", {**BASE, "schedules": 60}),
     "a schedule's unknown name": ("schedules", {**BASE, "schedules": {"cleaner": 60}}),
     **{
@@ -104,6 +123,17 @@ def test_what_cannot_work_is_refused_by_name(field: str, values: dict[str, Any])
     with pytest.raises(BadInput) as refused:
         StageSpec.from_mappings("dev", values)
     assert refused.value.field == field
+
+
+def test_a_lane_may_spend_an_account_for_each_vendor_it_calls() -> None:
+    """And an account that no lane names is no mistake: a lane may be given it later."""
+    both = merged(
+        accounts("desk", "model", desk=DESK, model={"vendor": "openai"}, spare={"vendor": "openai"}),
+        {"lanes": {"support": {"vendors": ["helpdesk", "openai"]}}},
+    )
+    spec = StageSpec.from_mappings("dev", both)
+    assert spec.lanes["support"].accounts == ("desk", "model")
+    assert set(spec.accounts) == {"desk", "model", "spare"}
 
 
 @pytest.mark.parametrize("url", ["https://x.example.com/v1", "http://127.0.0.1:9", "http://localhost:8080/x"])

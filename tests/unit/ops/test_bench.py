@@ -74,7 +74,7 @@ def test_the_standard_way_is_counted_by_the_same_rules() -> None:
 
 def test_a_cold_start_is_measured_without_httpx(tmp_path: Path) -> None:
     """The handler is imported and wired in a fresh interpreter, and the HTTP client stays out of it."""
-    program = cold.OURS + "assert 'httpx' not in sys.modules and 'boto3' in sys.modules"
+    program = cold.OURS + "assert 'httpx' not in sys.modules and 'botocore' in sys.modules"
     assert cold.seconds(program, [str(cold.ROOT)]) > 0
     measured = cold.cold(runs=1, staged=tmp_path / "absent")
     assert [row.unit for row in measured.rows] == ["×", "ms"]

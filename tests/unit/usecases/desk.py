@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import VirtualClock
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
@@ -18,6 +19,7 @@ from shared.adapters.memory.stores import (
 )
 from shared.adapters.memory.telemetry import MemoryTelemetry
 from shared.adapters.memory.vendor import MemoryVendor
+from shared.core.account import AccountSpec
 from shared.core.effects import EffectRow
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.job import Job
@@ -26,6 +28,7 @@ from shared.core.ports import Delivery
 from shared.core.switches import Level, Switches
 from shared.usecases.admit import Admitted, admit
 from shared.usecases.audit import Auditor
+from shared.usecases.budgets import Budgets
 from shared.usecases.context import Task
 from shared.usecases.deadline import Deadline
 from shared.usecases.dispatch import Dispatched, dispatch
@@ -70,9 +73,11 @@ class Desk:
         kind: VendorKind = VendorKind.NEITHER,
         tasks: Mapping[str, Task] = TASKS,
         index_lag_s: float = 0,
+        account: AccountSpec | None = None,
         **lane: Any,
     ) -> None:
-        self.lane: LaneSpec = a_lane(tasks=tuple(tasks), **lane)
+        self.accounts = {} if account is None else {account.name: account}
+        self.lane: LaneSpec = a_lane(tasks=tuple(tasks), accounts=tuple(self.accounts), **lane)
         self.lanes = {self.lane.name: self.lane}
         self.tasks = tasks
         self.clock = VirtualClock()
@@ -85,13 +90,44 @@ class Desk:
         self.queues = MemoryLaneQueues(clock=self.clock, lanes=self.lanes, dead_letters=self.dead_letters)
         self.vendor: MemoryVendor = a_vendor(kind, self.clock)
         self.board = SwitchBoard(control=self.control, clock=self.clock)
-        self.viewer = Viewer(
-            lanes=self.lanes, board=self.board, control=self.control, queues=self.queues, clock=self.clock
+        self.budget_ledger = MemoryBudgetLedger()
+        self.viewer = self.a_viewer()
+        self.budgets = self.an_environment("env-1")
+
+    def a_viewer(self) -> Viewer:
+        """What one process sees; each has its own."""
+        return Viewer(
+            lanes=self.lanes,
+            board=self.board,
+            control=self.control,
+            queues=self.queues,
+            clock=self.clock,
+            accounts=self.accounts,
+            budgets=self.budget_ledger,
+            telemetry=self.telemetry,
+        )
+
+    def add_lane(self, lane: LaneSpec) -> None:
+        """Another lane of the same stage."""
+        self.lanes[lane.name] = lane
+        self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock)
+        self.queues = MemoryLaneQueues(clock=self.clock, lanes=self.lanes, dead_letters=self.dead_letters)
+        self.viewer = self.a_viewer()
+
+    def an_environment(self, owner: str) -> Budgets:
+        """What one worker's environment holds of the accounts; each has its own."""
+        return Budgets.of(
+            self.accounts.values(),
+            ledger=self.budget_ledger,
+            clock=self.clock,
+            telemetry=self.telemetry,
+            owner=owner,
+            chance=lambda: 0.5,
         )
 
     # ------------------------------------------------------------------------------------------- verbs
     def enqueue(self, task: str = "reply", *, tenant: str = "tenant-1", key: Any = "event-1", **more: Any) -> JobRef:
-        values: dict[str, Any] = {"lane": "support", "payload": {"text": "hello"}, **more}
+        values: dict[str, Any] = {"lane": self.lane.name, "payload": {"text": "hello"}, **more}
         request = Enqueue(task=task, tenant=tenant, key=key, **values)
         return enqueue(request, jobs=self.jobs, content=self.content, lanes=self.lanes, clock=self.clock)
 
@@ -106,10 +142,13 @@ class Desk:
             telemetry=self.telemetry,
         )
 
-    def dispatch(self, *, look_ahead_s: int = 75, limit: int = 100, run_s: float = 50) -> Dispatched:
+    def dispatch(
+        self, *, look_ahead_s: int = 75, limit: int = 100, run_s: float = 50, horizon_s: float = 4
+    ) -> Dispatched:
         return dispatch(
             self.lane,
             look_ahead_s=look_ahead_s,
+            horizon_s=horizon_s,
             limit=limit,
             stop_at=self.clock.now() + timedelta(seconds=run_s),
             jobs=self.jobs,
@@ -141,6 +180,8 @@ class Desk:
             board=self.board,
             clock=self.clock,
             telemetry=self.telemetry,
+            budgets=self.budgets,
+            accounts=tuple(self.accounts.values()),
         )
 
     def triage(self) -> Triage:
@@ -177,7 +218,7 @@ class Desk:
 
     def queued_messages(self) -> Sequence[str]:
         """The jobs with a message in the lane's queue."""
-        return self.queues.job_ids("support")
+        return self.queues.job_ids(self.lane.name)
 
     def rows(self, job_id: str) -> list[EffectRow]:
         return self.effects.of_job(job_id)

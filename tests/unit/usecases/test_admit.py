@@ -10,7 +10,7 @@ from shared.adapters.memory.queues import MemoryLaneQueues
 from shared.contract import metrics
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.job import Category, Job, Status
-from shared.core.ports import Message
+from shared.core.message import Message
 from shared.core.switches import Level
 from tests.builders import NOW, a_job
 from tests.unit.usecases.desk import Desk, Flaky

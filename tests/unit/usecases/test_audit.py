@@ -10,7 +10,7 @@ from shared.contract import metrics
 from shared.core import lifecycle
 from shared.core.errors import UnreadableRow
 from shared.core.job import Category, Job, Status
-from shared.core.ports import dead_letter_of
+from shared.core.message import dead_letter_of
 from shared.usecases.audit import AuditReport, Fault
 from tests.builders import NOW, a_job, an_effect_row
 from tests.unit.usecases.desk import Desk, Flaky

@@ -66,6 +66,38 @@ def test_a_payload_that_is_gone_fails_at_once() -> None:
     assert (after.status, after.category, after.last_error) == (Status.FAILED, Category.MALFORMED, "payload_missing")
 
 
+def test_a_document_of_the_jobs_own_tenant_is_read_and_masked() -> None:
+    """By the reference its producer was given."""
+    desk = Desk()
+    desk.content.put("document/tenant-1/d-1", b"hello")
+    seen: list[Sensitive[bytes]] = []
+    ran(lambda job, ctx: seen.append(ctx.document("document/tenant-1/d-1")) or Done(), desk=desk)  # type: ignore[func-returns-value]
+    assert (repr(seen[0]), seen[0].reveal()) == (MASK, b"hello")
+
+
+@pytest.mark.parametrize(
+    ("ref", "error"),
+    [
+        ("document/tenant-2/d-1", "bad_input:document"),
+        ("document/tenant-1/x/d-1", "bad_input:document"),
+        ("payload/tenant-1/d-1", "bad_input:document"),
+        (None, "bad_input:document"),
+        ("document/tenant-1/absent", "document_missing"),
+    ],
+)
+def test_any_other_document_fails_at_once(ref: Any, error: str) -> None:
+    """Another tenant's text is never read, and what is gone does not come back."""
+    desk = Desk()
+    for tenant in ("tenant-2", "tenant-1/x"):
+        desk.content.put(f"document/{tenant}/d-1", b"another's words")
+    reads: list[str] = []
+    get = desk.content.get
+    desk.content.get = lambda ref: reads.append(ref) or get(ref)  # type: ignore[method-assign,func-returns-value]
+    after = ran(lambda job, ctx: Done(ctx.document(ref).reveal().decode()), desk=desk)
+    assert (after.status, after.category, after.last_error) == (Status.FAILED, Category.MALFORMED, error)
+    assert [read for read in reads if read.startswith("document/")] == ([ref] if error == "document_missing" else [])
+
+
 def test_a_task_cannot_swallow_the_engines_ending() -> None:
     """`except Exception` around an effect does not turn a refusal into a success."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 
 from shared.core import lifecycle
 from shared.core.job import Job, Status
-from shared.core.ports import Message, WaitingEntry
+from shared.core.message import Message
+from shared.core.ports import WaitingEntry
 from shared.core.switches import Level
 from shared.usecases.dispatch import AGING_S, MAX_DELAY_S, in_turn
 from tests.builders import NOW, a_job
+from tests.unit.core.strategies import few
 from tests.unit.usecases.desk import Desk, Flaky
 
 
@@ -159,6 +163,41 @@ def test_nobody_is_starved(behind: int, found: list[WaitingEntry]) -> None:
     assert in_turn([*fresh, old], NOW)[0] is old
 
 
+@pytest.mark.req("X1")
+@given(found=entries)
+def test_jobs_of_one_priority_keep_the_order_of_the_index(found: list[WaitingEntry]) -> None:
+    """Whatever else waits: due, then created, then id, as the index has it."""
+    # Many due together: only the index knows which is older.
+    lines = {p: [replace(one, due=NOW, priority=p) for one in found if one.priority == p] for p in range(4)}
+    turns = in_turn([one for priority in lines.values() for one in priority], NOW)
+    for priority, line in lines.items():
+        assert [one for one in turns if one.priority == priority] == line
+
+
+@pytest.mark.req("X9")
+@few
+@given(inflow=st.integers(1, 12), limit=st.integers(1, 10), patient=st.integers(1, 6))
+def test_the_patient_go_within_a_bound_however_long_the_urgent_come(inflow: int, limit: int, patient: int) -> None:
+    """With `inflow` jobs of priority 0 every minute for ever, each of priority 3 is sent within a bound.
+
+    Only what was due less than three steps of aging after them can go before: three minutes' worth of urgent
+    jobs. Each run sends `limit` of these and of the patient ones, so so many runs are enough.
+    """
+    runs = math.ceil((3 * inflow + patient) / limit)
+    desk = Desk(baseline=50, ceiling=50)
+    waits = {waiting(desk, f"patient-{n}", in_s=0, priority=3).job_id for n in range(patient)}
+    for minute in range(runs):
+        for n in range(inflow):
+            waiting(desk, f"urgent-{minute}-{n}", priority=0)
+        desk.dispatch(look_ahead_s=0, limit=limit)
+        for received in desk.queues.receive("support", limit=limit):
+            waits.discard(received.delivery.job_id or "")
+            desk.queues.delete("support", received.receipt)
+        desk.clock.advance(60)
+    assert waits == set()
+
+
+@pytest.mark.req("X9")
 def test_the_limit_takes_those_whose_turn_it_is(desk: Desk) -> None:
     """Urgent before ordinary, oldest first, and no more than asked for."""
     order = [("late", 2, -1), ("old", 2, -50), ("urgent", 0, -1)]

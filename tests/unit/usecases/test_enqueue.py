@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,60 @@ def test_the_row_says_what_was_asked_for(desk: Desk) -> None:
     assert (job.max_attempts, job.waits, job.not_before_at) == (desk.lane.max_attempts, False, None)
     assert [(move.to, move.reason) for move in job.moves] == [(Status.QUEUED, "enqueued")]
     assert ref.job_id == job_id_of("support", "acme", "reply", ["evt", "1"])
+
+
+@pytest.mark.fault("D5")
+@pytest.mark.parametrize(
+    ("zone", "told", "meant"),
+    [
+        ("Europe/Berlin", (3, 29, 1, 59, 0), "2026-03-29T00:59:00Z"),
+        ("Europe/Berlin", (3, 29, 3, 0, 0), "2026-03-29T01:00:00Z"),
+        ("Europe/Berlin", (10, 25, 2, 30, 0), "2026-10-25T00:30:00Z"),
+        ("Europe/Berlin", (10, 25, 2, 30, 1), "2026-10-25T01:30:00Z"),
+        ("America/New_York", (3, 8, 1, 59, 0), "2026-03-08T06:59:00Z"),
+        ("America/New_York", (3, 8, 3, 0, 0), "2026-03-08T07:00:00Z"),
+        ("America/New_York", (11, 1, 1, 30, 0), "2026-11-01T05:30:00Z"),
+        ("America/New_York", (11, 1, 1, 30, 1), "2026-11-01T06:30:00Z"),
+    ],
+)
+def test_a_local_time_is_kept_as_the_moment_it_means(
+    zone: str, told: tuple[int, int, int, int, int], meant: str
+) -> None:
+    """On both nights of a change, before and after it; of the hour that comes twice, each one as itself."""
+    desk = Desk()
+    month, day, hour, minute, fold = told
+    moment = datetime.fromisoformat(meant)
+    desk.clock.advance_to(moment - timedelta(hours=3))
+    local = datetime(2026, month, day, hour, minute, fold=fold, tzinfo=ZoneInfo(zone))
+    job = desk.job(desk.enqueue(not_before=local).job_id)
+    assert job.not_before_at == job.due == moment
+    assert job.not_before_at is not None
+    assert job.not_before_at.tzinfo is UTC
+    (waiting,) = desk.jobs.waiting(desk.lane, due_before=moment, limit=10)
+    assert waiting.due == moment
+    assert not desk.jobs.waiting(desk.lane, due_before=moment - timedelta(minutes=1), limit=10)
+
+
+def test_a_job_whose_text_would_be_gone_is_refused(desk: Desk) -> None:
+    """A time more than sixty days ahead is refused before anything is stored; without a payload it is taken."""
+    last = NOW + timedelta(days=60)
+    with pytest.raises(BadInput, match="more than 60 days after the payload was stored") as refused:
+        desk.enqueue(not_before=last + timedelta(seconds=1))
+    assert refused.value.field == "not_before"
+    assert list(desk.jobs.scan()) == []
+    assert list(desk.content.refs()) == []
+    assert desk.job(desk.enqueue(not_before=last).job_id).due == last
+    far = last + timedelta(days=300)
+    assert desk.job(desk.enqueue(key="bare", payload={}, not_before=far).job_id).due == far
+
+
+@pytest.mark.fault("H1")
+def test_a_tenant_named_in_the_payload_is_only_text(desk: Desk) -> None:
+    """The caller says whose job it is: its row and its id are that tenant's, whatever the payload claims."""
+    ref = desk.enqueue(tenant="acme", payload={"tenant": "somebody-else"})
+    job = desk.job(ref.job_id)
+    assert job.tenant == "acme"
+    assert ref.job_id == job_id_of(job.lane, "acme", job.task, job.key.split("#"))
 
 
 @pytest.mark.req("R14")

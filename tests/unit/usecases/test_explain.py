@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.core.admission import admit
 from shared.core.job import Category, Job, Status
-from shared.core.ports import QueueDepth
+from shared.core.message import QueueDepth
 from shared.core.switches import Level
 from shared.usecases.explain import Explanation, explain
 from tests.builders import NOW, a_job, an_effect_row

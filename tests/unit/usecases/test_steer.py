@@ -202,3 +202,19 @@ def test_a_malformed_switch_is_not_set(desk: Desk, scope: str, why: str, field: 
         )
     assert refused.value.field == field
     assert desk.board.read().entries == {}
+
+
+def test_a_job_is_not_given_a_time_at_which_its_text_is_gone(desk: Desk) -> None:
+    """Up to sixty days after its text was stored; a job without text waits as long as it likes, and now is always."""
+    job = desk.job(desk.enqueue(payload={"text": "hello"}).job_id)
+    bare = desk.job(desk.enqueue(key="bare", payload={}).job_id)
+    desk.clock.advance(86_400)
+    last = job.created_at + timedelta(days=60)
+    with pytest.raises(BadInput, match="more than 60 days after the payload was stored") as refused:
+        schedule(desk, job.job_id, last + timedelta(seconds=1))
+    assert refused.value.field == "at"
+    assert desk.job(job.job_id) == job
+    assert schedule(desk, job.job_id, last).not_before_at == last
+    assert schedule(desk, bare.job_id, last + timedelta(days=400)).not_before_at == last + timedelta(days=400)
+    desk.clock.advance(70 * 86_400)
+    assert schedule(desk, job.job_id, desk.clock.now()).due == desk.clock.now()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shared.contract import envelope, metrics
 from shared.core.errors import Unavailable
 from shared.core.job import Category, Job, Status
-from shared.core.ports import dead_letter_of
+from shared.core.message import dead_letter_of
 from shared.usecases.triage import HIDE_S, Triaged
 from tests.builders import NOW, a_job, an_effect_row
 from tests.unit.core.strategies import few

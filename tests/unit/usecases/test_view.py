@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core.errors import UnknownLane
-from shared.core.ports import Message
-from shared.usecases.view import DEPTH_CACHED_S
+from shared.core.message import Message
+from shared.usecases.view import CACHED_S
+from tests.builders import a_job
 from tests.unit.usecases.desk import Desk, Flaky
 
 
@@ -34,7 +35,7 @@ def test_a_queue_is_asked_at_most_every_two_seconds(desk: Desk) -> None:
     assert queues.calls == 1
     fill(desk, 4)
     assert desk.viewer.of("support").capacity.depth == 0
-    desk.clock.advance(DEPTH_CACHED_S)
+    desk.clock.advance(CACHED_S)
     assert desk.viewer.of("support").capacity.depth == 4
     assert queues.calls == 2
 
@@ -42,10 +43,10 @@ def test_a_queue_is_asked_at_most_every_two_seconds(desk: Desk) -> None:
 def test_what_was_just_sent_is_added_until_the_queue_is_asked_again(desk: Desk) -> None:
     """So one batch cannot overfill a window that it has seen empty."""
     desk.viewer.of("support")
-    desk.viewer.sent("support")
-    desk.viewer.sent("support", 2)
+    for key in ("a", "b", "c"):
+        desk.viewer.sent(a_job(key=key), desk.clock.now())
     assert desk.viewer.of("support").capacity.depth == 3
-    desk.clock.advance(DEPTH_CACHED_S)
+    desk.clock.advance(CACHED_S)
     assert desk.viewer.of("support").capacity.depth == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from ops.vendors.server import VendorSimulator
 from shared.adapters.vendors.helpdesk import HelpDesk, add_tag, assign, reply
 from shared.adapters.vendors.openai_chat import OpenAiChat, chat
+from shared.core.account import Limit
 from shared.core.effects import Absent, Accepted, Call, Effect, Found, Lookup, NoAnswer, Refused, Unknown
 from shared.core.errors import BadInput, Unavailable
+from shared.core.feedback import NOTHING
 from shared.core.sensitive import MASK, Sensitive
-from shared.core.stage import VendorSpec
+from shared.core.vendor import VendorSpec
 from tests.unit.core.strategies import identifiers
 
 HELLO = reply("c-1", Sensitive("Hello"))
@@ -103,7 +106,7 @@ def test_every_fault_has_its_verdict_after_one_request(
 ) -> None:
     """Client retries are off: whatever happens, the vendor saw one request."""
     simulator.configure("helpdesk", **config)
-    assert desk.perform(HELLO, key="k-1", timeout_s=3) == wanted
+    assert replace(desk.perform(HELLO, key="k-1", timeout_s=3), report=NOTHING) == wanted
     assert len(simulator.record.requests()) == 1
 
 
@@ -201,7 +204,10 @@ def test_a_model_has_no_look_up(model: OpenAiChat) -> None:
 
 
 def test_a_rate_limited_model_says_when(model: OpenAiChat, simulator: VendorSimulator) -> None:
-    """A 429 is a refusal with a time, not an error."""
+    """A 429 is a refusal with a time, not an error, and its headers tell the account's limits."""
     simulator.configure("openai", script=[{"do": "status:429"}], retry_after_s=3)
     question = chat("small", [("user", Sensitive("hi"))])
-    assert model.perform(question, key=None, timeout_s=3) == Refused("429", retry_after_s=3.0)
+    answer = model.perform(question, key=None, timeout_s=3)
+    assert replace(answer, report=NOTHING) == Refused("429", retry_after_s=3.0)
+    assert answer.report.retry_after_s == 3.0
+    assert set(answer.report.limits) == {Limit.REQUESTS, Limit.TOKENS}

@@ -15,7 +15,7 @@ from shared.adapters.vendors.helpdesk import HelpDesk, reply
 from shared.adapters.vendors.http import found_or_absent, verdict
 from shared.core.effects import Absent, Accepted, Answer, Found, NoAnswer, Refused, Unknown
 from shared.core.sensitive import Sensitive
-from shared.core.stage import VendorSpec
+from shared.core.vendor import VendorSpec
 from tests.unit.core.strategies import few, json_values
 from tests.unit.vendors import sockets
 from tests.unit.vendors.sockets import RawServer

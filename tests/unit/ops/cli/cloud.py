@@ -13,7 +13,7 @@ from shared.adapters.memory.queues import MemoryDeadLetterQueues
 from shared.adapters.memory.stores import MemoryControlStore, MemoryLedger
 from shared.contract import names, table
 from shared.core.lane import LaneSpec
-from shared.core.ports import RunRecord
+from shared.core.schedule import RunRecord
 from tests.unit.ops.cli.conftest import LANES
 
 CALLER = Caller(account="123456789012", arn="arn:aws:sts::123456789012:user/me", region="eu-central-1")

@@ -50,6 +50,7 @@ def asked(job_id: str, tmp_path: Path) -> dict[tuple[str, ...], list[list[str]]]
     bad += [line.replace('"key"', f'"priority": "{CANARY}", "key"') % "{}"]
     bad += [line.replace('"key"', f'"not_before": "{CANARY}", "key"') % "{}"]
     (tmp_path / "bad.jsonl").write_text("\n".join(bad))
+    (tmp_path / "ids.txt").write_text(f"{job_id}\n{CANARY}\n")
     (tmp_path / "text.json").write_text(f'{{"text": "{CANARY}",')
     return {
         ("enqueue",): [
@@ -66,7 +67,10 @@ def asked(job_id: str, tmp_path: Path) -> dict[tuple[str, ...], list[list[str]]]
         ("jobs", "show"): [[job_id]],
         ("jobs", "why"): [[job_id]],
         ("jobs", "cancel"): [[job_id, *why]],
-        ("jobs", "schedule"): [[job_id, "--now", *why]],
+        ("jobs", "schedule"): [[job_id, "--now", *why], ["--file", str(tmp_path / "ids.txt"), "--now", *why, "--yes"]],
+        ("jobs", "reset"): [[job_id, *why]],
+        ("budget", "show"): [[], ["helpdesk"], [CANARY.lower()]],
+        ("budget", "set"): [["helpdesk", "--requests-per-minute", "30", *why], ["helpdesk", "--open", *why]],
         ("status",): [["--count"]],
         ("runs",): [[]],
         ("control", "show"): [[]],

@@ -35,7 +35,7 @@ def test_all_commands_are_there() -> None:
     named = {
         *(f"local {one}" for one in ("up", "down", "status", "env", "demo", "logs")),
         "enqueue",
-        *(f"jobs {one}" for one in ("list", "show", "why", "cancel", "schedule", "result")),
+        *(f"jobs {one}" for one in ("list", "show", "why", "cancel", "schedule", "reset", "result")),
         "status",
         "runs",
         *(f"control {one}" for one in ("show", "set", "safe-mode", "automation")),

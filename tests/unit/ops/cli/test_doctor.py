@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from ops.cli.stage import Stage
 from shared.contract import names
 from shared.core.job import Status
-from shared.core.ports import dead_letter_of
+from shared.core.message import dead_letter_of
 from shared.core.switches import Level
 from tests.builders import a_job, a_lane, a_switch
 from tests.unit.ops.cli.cloud import CALLER, Cloud, failure

@@ -51,6 +51,31 @@ def test_payload_from_a_file_and_from_input(penstock: Any, deployed: Stage, tmp_
     assert deployed.content.get(job.payload_ref) == b'{"text":"hello"}'
 
 
+def test_a_document_is_stored_and_its_reference_enqueued(penstock: Any, deployed: Stage, tmp_path: Path) -> None:
+    """The same file again is the same job; another file under the same key is a conflict and replaces nothing."""
+    file = tmp_path / "report.txt"
+    file.write_text("Ada met Bob.")
+    asked = (*ONE, "--document", str(file), "--json")
+    first, again = penstock(*asked).document, penstock(*asked).document
+    assert (first["created"], again) == (True, {**first, "created": False})
+    job = deployed.jobs.get(first["job_id"])
+    assert job is not None
+    assert job.payload_ref is not None
+    ref = json.loads(deployed.content.get(job.payload_ref) or b"")["document"]
+    assert ref.startswith("document/acme/")
+    assert deployed.content.get(ref) == b"Ada met Bob."
+    file.write_text("Eve met Bob.")
+    assert penstock(*asked, code=1).document["error"]["code"] == "enqueue_conflict"
+    assert deployed.content.get(ref) == b"Ada met Bob."
+
+
+@pytest.mark.parametrize(("payload", "code"), [(("--payload", '{"a": 1}'), 2), ((), 1)], ids=["two", "none"])
+def test_a_document_that_cannot_be_taken_is_a_mistake(penstock: Any, deployed: Stage, payload: Any, code: int) -> None:
+    """Beside a payload, or not there: nothing is enqueued."""
+    penstock(*ONE, *payload, "--document", "nowhere.txt", code=code)
+    assert deployed.jobs.get(job_id_of("support", "acme", "reply", "evt-1")) is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ops.cli.stage import Stage
+from shared.adapters.aws.clients import client
+from shared.contract import names
+from shared.core import rate
+from shared.core.account import AccountSpec
 from shared.core.effects import EffectState
 from shared.core.job import Category, Job, Status
+from shared.core.moment import iso
+from shared.core.rate import Want
 from shared.core.switches import Level
-from tests.builders import a_job, a_switch, an_effect_row
+from tests.builders import a_job, a_lane, a_switch, an_account, an_effect_row
+from tests.unit.ops.cli.conftest import deploy_lanes
 
 CALLER = "arn:aws:sts::123456789012:user/moto"
 
@@ -119,7 +128,7 @@ def test_why_of_a_job_that_may_run(penstock: Any, deployed: Stage) -> None:
     """Every gate open: it is in the queue and can run now."""
     job = stored(deployed)
     document = penstock("jobs", "why", job.job_id, "--json").document
-    assert [gate["gate"] for gate in document["gates"]] == ["switches", "schedule", "capacity"]
+    assert [gate["gate"] for gate in document["gates"]] == ["switches", "schedule", "budget", "capacity"]
     assert all(gate["open"] for gate in document["gates"])
     assert (document["standing"], document["runs_now"], document["blocked_by"]) == ("in_queue", True, None)
     assert "about 0 ahead" in document["sentence"]
@@ -148,6 +157,46 @@ def test_why_of_a_job_behind_a_switch(penstock: Any, deployed: Stage) -> None:
     text = penstock("jobs", "why", job.job_id).out
     assert "penstock control set lane/support normal" in text
     assert "not before a closed gate opens" in text
+
+
+def behind(stage: Stage, **account: Any) -> AccountSpec:
+    """The lane support, as deployed, spends an account."""
+    spec = an_account(**account)
+    deploy_lanes((a_lane(accounts=(spec.name,)),))
+    client("ssm").put_parameter(
+        Name=names.accounts_parameter(stage.name), Value=json.dumps({spec.name: spec.to_mapping()}), Type="String"
+    )
+    return spec
+
+
+@pytest.mark.req("X9")
+def test_why_of_a_job_behind_an_account(penstock: Any, deployed: Stage) -> None:
+    """It names the account, how much is missing, and the time at which the job's turn comes."""
+    spec = behind(deployed, tokens_per_minute=6_000)
+    now_us = rate.us_of(deployed.clock.now() + timedelta(minutes=1))
+    deployed.budgets.take(spec, Want(requests=1, tokens=6_000), least=Want(), now_us=now_us)
+    job = stored(deployed, estimated_tokens=1_000)
+    document = penstock("jobs", "why", job.job_id, "--json").document
+    (gate,) = [gate for gate in document["gates"] if not gate["open"]]
+    assert (document["blocked_by"], gate["gate"], gate["key"]) == ("budget", "budget", "desk_account")
+    assert document["earliest"] == gate["retry_at"] == iso(rate.at_us(now_us + 60 * rate.SECOND))
+    text = penstock("jobs", "why", job.job_id).out
+    assert re.search(r"account desk_account: [\d,]+ tokens missing; its turn is at " + document["earliest"], text)
+    assert "in 2 min" in text or "in 1 min" in text
+
+
+@pytest.mark.req("X9")
+def test_why_of_a_job_behind_an_account_that_had_a_429(penstock: Any, deployed: Stage) -> None:
+    """The vendor asked for quiet: that is said, and until when, not that zero of something is missing."""
+    spec = behind(deployed)
+    quiet = rate.us_of(deployed.clock.now() + timedelta(minutes=5))
+    deployed.budgets.change(spec, rate.Terms(), rate.Terms(version=1, quiet_until_us=quiet, changed_us=1))
+    job = stored(deployed)
+    text = penstock("jobs", "why", job.job_id).out
+    assert (
+        f"account desk_account: it is quiet after a 429 of the vendor; its turn is at {iso(rate.at_us(quiet))}" in text
+    )
+    assert " 0 " not in text.partition("opens by")[2]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +255,7 @@ def test_cancel_of_an_ended_job(penstock: Any, deployed: Stage) -> None:
     assert error["code"] == "illegal_move"
 
 
-@pytest.mark.parametrize("verb", [("cancel",), ("schedule", "--now")])
+@pytest.mark.parametrize("verb", [("cancel",), ("schedule", "--now"), ("reset",)])
 def test_why_is_asked_for(penstock: Any, deployed: Stage, verb: tuple[str, ...]) -> None:
     """Nobody steers a job without saying why; an empty reason is none."""
     job = stored(deployed)
@@ -243,6 +292,45 @@ def test_schedule_refuses_a_bad_time_and_a_job_that_runs(penstock: Any, deployed
     assert "in: " in penstock("jobs", "schedule", job.job_id, "--in", "soon", "--why", "x", code=1).err
     runs = stored(deployed, key="2", status=Status.PROCESSING)
     assert "only a queued job" in penstock("jobs", "schedule", runs.job_id, "--now", "--why", "x", code=1).err
+
+
+@pytest.mark.parametrize("verb", ["schedule", "reset"])
+def test_a_span_that_cannot_be_meant(penstock: Any, deployed: Stage, verb: str) -> None:
+    """More than 400 days is a mistake, and is named as the option it stands in."""
+    job = stored(deployed, status=Status.PROCESSING)
+    assert "in: is more than 400 days" in penstock("jobs", verb, job.job_id, "--in", "401d", "--why", "x", code=1).err
+    assert deployed.jobs.get(job.job_id) == job
+
+
+# -------------------------------------------------------------------------------------------------- reset
+@pytest.mark.req("X2")
+@pytest.mark.parametrize(("options", "said"), [((), "it may run now"), (("--in", "2h"), "it may run in 2 h")])
+def test_reset_takes_a_running_job_back(penstock: Any, deployed: Stage, options: tuple[str, ...], said: str) -> None:
+    """Queued and waiting, its fence raised, with who and why in its history."""
+    job = stored(deployed, status=Status.PROCESSING, attempt_count=1)
+    assert said in penstock("jobs", "reset", job.job_id, *options, "--why", "its worker hangs").out
+    after = deployed.jobs.get(job.job_id)
+    assert after is not None
+    assert (after.status, after.fence, after.attempt_count, after.waits) == (Status.QUEUED, job.fence + 1, 1, True)
+    (event,) = deployed.history.of(f"job/{job.job_id}", limit=10)
+    assert (event.kind, event.by, event.detail["why"]) == ("reset", CALLER, "its worker hangs")
+
+
+@pytest.mark.req("X2")
+def test_reset_refuses_an_open_effect_and_a_job_that_does_not_run(penstock: Any, deployed: Stage) -> None:
+    """Both stay as they are; the sentence says why."""
+    sending, waits = stored(deployed, key="1", status=Status.PROCESSING), stored(deployed, key="2")
+    deployed.effects.intend(an_effect_row(job_id=sending.job_id))
+    assert "has an open effect" in penstock("jobs", "reset", sending.job_id, "--why", "x", code=1).err
+    assert "only a running job" in penstock("jobs", "reset", waits.job_id, "--why", "x", code=1).err
+    assert deployed.jobs.get(sending.job_id) == sending
+
+
+def test_reset_answers_programs(penstock: Any, deployed: Stage) -> None:
+    """The job, and what its worker had just begun."""
+    job = stored(deployed, status=Status.PROCESSING)
+    document = penstock("jobs", "reset", job.job_id, "--why", "x", "--json").document
+    assert (document["job"]["status"], document["begun"]) == ("queued", [])
 
 
 # ------------------------------------------------------------------------------------------------- result

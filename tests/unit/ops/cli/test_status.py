@@ -12,7 +12,8 @@ from ops.cli import status
 from ops.cli.stage import Stage
 from shared.adapters.aws.clock import SystemClock
 from shared.core.job import Status
-from shared.core.ports import RunRecord, dead_letter_of, message_of
+from shared.core.message import dead_letter_of, message_of
+from shared.core.schedule import RunRecord
 from shared.core.switches import Level
 from tests.builders import a_job, a_lane, a_switch
 from tests.unit.ops.cli.conftest import LANES, deploy_lanes

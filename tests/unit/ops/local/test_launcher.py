@@ -1,13 +1,14 @@
-"""The call recorder in front of the emulator."""
+"""What stands between the emulator and its callers: the call recorder, and the quicker ways of the launcher."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import json
+from datetime import UTC, datetime
 from typing import Any
 
-from ops.local.launcher import CallRecorder
+from ops.local.launcher import CallRecorder, OneWrite, copied
 
 Message = dict[str, Any]
 
@@ -99,3 +100,65 @@ def test_a_request_that_cannot_be_read_stops_nothing_and_is_seen() -> None:
     scope = _scope("LAMBDA.f", target="DynamoDB_20120810.TransactWriteItems")
     world.send(scope, b'{"TransactItems": ["not an item"]}')
     assert [(one["action"], one["resource"]) for one in world.lines] == [("dynamodb:unreadable", "AttributeError")]
+
+
+class _Wire:
+    """A transport that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes | str] = []
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def close(self) -> None:
+        self.sent.append("closed")
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def _written(*steps: tuple[str, bytes]) -> list[bytes | str]:
+    wire = _Wire()
+
+    async def turns() -> None:
+        connection: Any = OneWrite(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
+        assert not connection.is_closing()
+        for name, data in steps:
+            match name:
+                case "write":
+                    connection.write(data)
+                case "turn":
+                    await asyncio.sleep(0)
+                case "close":
+                    connection.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(turns())
+    return wire.sent
+
+
+def test_a_head_and_its_body_leave_together() -> None:
+    """What is written in one turn of the loop is one write, in its order; the next turn has its own."""
+    sent = _written(("write", b"head"), ("write", b"body"), ("turn", b""), ("write", b"another"))
+    assert sent == [b"headbody", b"another"]
+
+
+def test_what_was_written_is_sent_before_the_connection_closes() -> None:
+    """And once only."""
+    assert _written(("write", b"last words"), ("close", b"")) == [b"last words", "closed"]
+
+
+def test_a_copied_row_shares_nothing() -> None:
+    """Equal, and a change of the one is none of the other; what is no plain value is copied the general way."""
+    row: dict[str, Any] = {
+        "pk": {"S": "a"},
+        "l": {"L": [{"N": "1"}, {"M": {"b": {"B": b"x"}}}]},
+        "at": {"x": datetime(2026, 1, 1, tzinfo=UTC), "tags": {"a"}},
+    }
+    other = copied(row)
+    assert other == row
+    other["l"]["L"][1]["M"]["b"]["B"] = b"y"
+    other["at"]["tags"].add("b")
+    assert row["l"]["L"][1] == {"M": {"b": {"B": b"x"}}}
+    assert row["at"]["tags"] == {"a"}

@@ -135,3 +135,21 @@ def test_retry_after_comes_in_every_form(form: str) -> None:
 def test_durations_are_written_as_the_vendor_writes_them(seconds: float, text: str) -> None:
     """Reset times have the inference vendor's form."""
     assert duration_text(seconds) == text
+
+
+def test_a_minute_can_be_short() -> None:
+    """A test that waits in real time has its limits by the second: whoever waits as told is served."""
+    accounts = helpdesk(requests_per_minute=2, minute_s=3)
+    assert [accounts.handle(reply(f"k{n}"), NOW).status for n in range(3)] == [201, 201, 429]
+    refused = accounts.handle(reply("k3"), later(1))
+    assert (refused.status, refused.headers["retry-after"]) == (429, "2")
+    assert accounts.handle(reply("k4"), later(3)).status == 201
+    accounts.configure("helpdesk", minute_s=60)
+    assert [accounts.handle(reply(f"k{n}"), later(8)).status for n in (5, 6)] == [201, 429]
+
+
+def test_an_impossible_call_is_told_to_wait_a_minute() -> None:
+    """As long as the minute is here: what never fits has no better time."""
+    accounts = helpdesk(requests_per_minute=5, burst_requests=1, minute_s=4)
+    accounts.handle(reply("k1"), NOW)
+    assert int(accounts.handle(reply("k2"), NOW).headers["retry-after"]) <= 4

@@ -90,6 +90,29 @@ def test_json_is_answered_in_json(client: httpx.Client) -> None:
     assert [type(tag) for tag in routed["tags"]] == [str]
 
 
+def test_entities_are_the_capitalised_words_of_the_last_message(client: httpx.Client, vendor: VendorSimulator) -> None:
+    """Each once, in order, of a type the schema allows, the same every time; never more than an answer can hold."""
+    one = {"type": "object", "properties": {"type": {"enum": ["person", "place"]}, "value": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"entities": {"type": "array", "items": one}}}
+    form = {"type": "json_schema", "json_schema": {"name": "extraction", "schema": schema}}
+    system = {"role": "system", "content": "List the Names."}
+
+    def entities(text: str) -> list[dict[str, str]]:
+        asked = {**CHAT, "messages": [system, {"role": "user", "content": text}], "response_format": form}
+        answer = client.post("/chat/completions", json={**asked, "max_completion_tokens": 1000})
+        assert answer.json()["choices"][0]["finish_reason"] == "stop"
+        found: list[dict[str, str]] = json.loads(content(answer))["entities"]
+        return found
+
+    found = entities("Ada met Bob and Ada, in Zürich.")
+    assert [entity["value"] for entity in found] == ["Ada", "Bob", "Zürich"]
+    assert {entity["type"] for entity in found} <= {"person", "place"}
+    assert found == entities("Ada met Bob and Ada, in Zürich.")
+    assert len(entities(" ".join(f"N{n:039d}" for n in range(100)))) == 40
+    vendor.configure("openai", entities_from_text=False)
+    assert "Ada" not in [entity["value"] for entity in entities("Ada met Bob and Ada, in Zürich.")]
+
+
 def test_a_schema_that_never_ends_is_answered(client: httpx.Client) -> None:
     """A schema that refers to itself is cut at a depth, not followed for ever."""
     endless = {"type": "object", "properties": {"next": {"$ref": "#"}, "self": {"$ref": "#/properties/self"}}}

@@ -1,0 +1,388 @@
+"""Vendor budgets: what an account has left, who may take from it, and when the next one may.
+
+Each paced limit is one moment, its *theoretical arrival time* (GCRA): what was spent so far is paid off at that
+moment. A request moves it on by its cost; it fits while that stays within the burst. So a limit needs one number,
+one conditional write and no read, and a refusal knows its exact time.
+
+    now ──────────► arrival ─────► now + burst
+        paid off later   room left
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from shared.core.account import DAILY, HELD, MOST, PACED, AccountSpec, Limit
+from shared.core.budget import (
+    DAY,
+    MINUTE,
+    SECOND,
+    Budget,
+    Hold,
+    Refusal,
+    Search,
+    Shut,
+    Taken,
+    Terms,
+    Want,
+    at_us,
+    day_of,
+    us_of,
+)
+from shared.core.errors import BadInput
+from shared.core.job import Job
+
+# Who asks the law speaks of its values too.
+__all__ = (
+    "DAY",
+    "MINUTE",
+    "SECOND",
+    "Budget",
+    "Hold",
+    "Refusal",
+    "Search",
+    "Shut",
+    "Taken",
+    "Terms",
+    "Want",
+    "at_us",
+    "day_of",
+    "us_of",
+)
+
+TOO_LARGE = "too_large"
+
+
+def want_of(job: Job) -> Want:
+    """What a job is known to need for its next attempt."""
+    return Want(requests=job.estimated_requests or 1, tokens=job.estimated_tokens or 0)
+
+
+def limit_of(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
+    """The limit that holds now: the operator's if it is lower, else our share of what the vendor tells, else the
+    configured one times what the search has found. A part of a limit is never less than one."""
+    most = _told_limit(spec, terms, limit, now_us)
+    # Kept by the minute of a clock, whatever the vendor calls one.
+    return most * 60 / spec.minute_s if most is not None and limit in PACED else most
+
+
+def _told_limit(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
+    told, pinned, configured = terms.told.get(limit), terms.pinned.get(limit), spec.configured(limit)
+    if told is not None:
+        base: float | None = max(1.0, told * spec.share)
+    elif configured is not None and limit in PACED and terms.search is not None:
+        base = max(1.0, configured * searched(terms.search, now_us, spec.explore))
+    elif configured is not None and limit in PACED:
+        base = float(configured)
+    else:
+        base = configured
+    if pinned is not None:
+        return min(base, float(pinned)) if base is not None else float(pinned)
+    return base
+
+
+def searched(search: Search, now_us: int, explore: float) -> float:
+    """The part of the configured limits to try now: back to just below where it was refused, then on in small
+    even steps. Additive, and a function of time: growing costs no write."""
+    seconds = max(0, now_us - search.since_us) / SECOND
+    near = search.top * NEAR
+    if search.base < near:
+        climb_s = (near - search.base) / RECOVER_PER_S
+        if seconds < climb_s:
+            return search.base + RECOVER_PER_S * seconds
+        seconds -= climb_s
+        start = near
+    else:
+        start = search.base
+    return min(explore, start + EXPLORE_PER_S * seconds)
+
+
+RECOVER_PER_S = 0.02
+EXPLORE_PER_S = 0.004
+NEAR = 0.97
+
+
+def enforced(spec: AccountSpec, terms: Terms) -> bool:
+    """False when the configuration or an operator has turned the account's budget off."""
+    return spec.enforced if terms.enforced is None else terms.enforced
+
+
+def check_estimate(tokens: object) -> int:
+    """An estimate that can be charged; anything else is named. Nothing is known is 0: the answer tells the use."""
+    if isinstance(tokens, bool) or not isinstance(tokens, int):
+        raise BadInput("estimated_tokens", "must be a whole number")
+    if tokens < 0:
+        raise BadInput("estimated_tokens", "is negative")
+    if tokens > MOST:
+        raise BadInput("estimated_tokens", f"is above {MOST:,}, which no limit allows")
+    return tokens
+
+
+def too_large(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> str | None:
+    """A sentence for a request that no waiting can make fit, else None.
+
+    A pace that an operator or a search lowered is no size: a large request then waits longer. Nor is a told limit
+    below the configured one: vendors lower theirs for a while, and nothing is failed for good because of that.
+    """
+    terms = budget.terms
+    for limit in Limit:
+        known: list[float | None] = [limit_of(spec, terms, limit, now_us)]
+        if limit in PACED:
+            known = [spec.configured(limit), terms.told.get(limit)]
+        most = max((one for one in known if one is not None), default=None)
+        if most is not None and want.of(limit) > most:
+            return f"needs {want.of(limit):,} {limit.value}, the whole limit of account {spec.name} is {int(most):,}"
+    return None
+
+
+def cost_us(amount: int, limit: float) -> int:
+    """How far `amount` moves the arrival of a limit per minute; rounded up, so rounding never overspends."""
+    return -(-amount * MINUTE // max(1, int(limit)))
+
+
+Arrivals = Mapping[Limit, int]
+"""Moments up to which paced limits are spent, as the vendor's own count tells: never earlier than these."""
+
+
+def take(
+    spec: AccountSpec,
+    budget: Budget,
+    want: Want,
+    now_us: int,
+    *,
+    hold: str = "",
+    hold_s: float = 0,
+    told_us: Arrivals | None = None,
+) -> Taken | Refusal:
+    """The account after `want` was taken, or why it does not fit. Holders whose time is over make room. A holder that
+    asks again holds what it asks for now: its earlier try was applied, and its reply was lost."""
+    budget = heeding(budget, told_us)
+    holding = any(want.of(limit) for limit in HELD)
+    if holding and not hold:
+        raise BadInput("hold", "is missing: slots and batch tokens need the name of their holder")
+    found = without(budget, hold) if holding else budget
+    refusal = _too_large(spec, found, want, now_us) or refused(spec, found, want, now_us)
+    if refusal is not None:
+        return replace(refusal, budget=budget)
+    arrival = dict(budget.arrival_us)
+    for limit in PACED:
+        if (cost := _cost(spec, budget, want, limit, now_us)) is not None:
+            arrival[limit] = max(arrival.get(limit, 0), now_us) + cost
+    daily = counted(spec, budget.terms, now_us)
+    day, used = counts_of(budget, now_us) if daily else (budget.day, budget.used)
+    used = {**used, **{limit: used.get(limit, 0) + want.of(limit) for limit in daily}}
+    gone = found.expired(now_us)
+    holds = {name: held for name, held in found.holds.items() if name not in gone}
+    if holding:
+        until_us = now_us + int(hold_s * SECOND)
+        holds[hold] = Hold(slots=want.slots, batch_tokens=want.batch_tokens, until_us=until_us)
+    return Taken(want=want, budget=replace(budget, arrival_us=arrival, day=day, used=used, holds=holds))
+
+
+def take_most(
+    spec: AccountSpec,
+    budget: Budget,
+    want: Want,
+    least: Want,
+    now_us: int,
+    *,
+    hold: str = "",
+    hold_s: float = 0,
+    told_us: Arrivals | None = None,
+) -> Taken | Refusal:
+    """`want`; if that does not fit, the most that does, down to `least`; else the refusal of `least`."""
+    budget = heeding(budget, told_us)
+    taken = take(spec, budget, want, now_us, hold=hold, hold_s=hold_s)
+    if isinstance(taken, Taken) or want == least:
+        return taken
+    found = without(budget, hold) if any(want.of(limit) for limit in HELD) else budget
+    some = largest(spec, found, want, least, now_us)
+    return take(spec, budget, some, now_us, hold=hold, hold_s=hold_s)
+
+
+def heeding(budget: Budget, told_us: Arrivals | None) -> Budget:
+    """The account spent at least as far as the vendor's count tells."""
+    if not told_us:
+        return budget
+    later = {limit: max(us, budget.arrival_us.get(limit, 0)) for limit, us in told_us.items()}
+    return replace(budget, arrival_us={**budget.arrival_us, **later})
+
+
+def told_arrivals(spec: AccountSpec, terms: Terms, remaining: Mapping[Limit, int], now_us: int) -> Arrivals:
+    """The arrivals that leave no more room than the vendor says is left: `remaining` of each limit, at `now_us`."""
+    found: dict[Limit, int] = {}
+    for limit in PACED:
+        most, left = limit_of(spec, terms, limit, now_us), remaining.get(limit)
+        if most is not None and left is not None and left >= 0:
+            spent_us = now_us + burst_us(spec) - back_us(left, most)
+            if spent_us > now_us:
+                found[limit] = spent_us
+    return found
+
+
+def without(budget: Budget, hold: str) -> Budget:
+    """The account as if one holder held nothing."""
+    return replace(budget, holds={name: held for name, held in budget.holds.items() if name != hold})
+
+
+def counted(spec: AccountSpec, terms: Terms, now_us: int) -> tuple[Limit, ...]:
+    """The daily limits that the account has."""
+    return tuple(limit for limit in DAILY if limit_of(spec, terms, limit, now_us) is not None)
+
+
+def counts_of(budget: Budget, now_us: int) -> tuple[int, Mapping[Limit, int]]:
+    """The day that is being counted and its counts. A clock that is late counts on the later day: a day that was
+    begun never begins again."""
+    today = day_of(now_us)
+    return (budget.day, budget.used) if budget.day >= today else (today, {})
+
+
+def refused(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> Refusal | None:
+    """Why `want` does not fit now, by the limit that will be free last; None when it fits."""
+    terms = budget.terms
+    if terms.shut is not None:
+        turn_us = terms.shut.turn_us
+        return Refusal(
+            budget=budget,
+            limit=f"shut:{terms.shut.reason}",
+            deficit=0,
+            retry_us=max(turn_us, now_us),
+            probe=turn_us <= now_us,
+        )
+    found: list[Refusal] = []
+    if terms.quiet_until_us > now_us:
+        found.append(Refusal(budget=budget, limit="quiet", deficit=0, retry_us=terms.quiet_until_us))
+    for limit in PACED:
+        cost = _cost(spec, budget, want, limit, now_us)
+        if cost is None:
+            continue
+        fits_us = budget.arrival_us.get(limit, 0) + cost - max(burst_us(spec), cost)
+        if fits_us > now_us:
+            most = limit_of(spec, terms, limit, now_us) or 1.0
+            missing = -amount_in(now_us - fits_us, most)
+            found.append(Refusal(budget=budget, limit=limit.value, deficit=missing, retry_us=fits_us))
+    for limit in DAILY:
+        cap = limit_of(spec, terms, limit, now_us)
+        day, counts = counts_of(budget, now_us)
+        if cap is not None and counts.get(limit, 0) + want.of(limit) > int(cap):
+            missing = counts.get(limit, 0) + want.of(limit) - int(cap)
+            found.append(Refusal(budget=budget, limit=limit.value, deficit=missing, retry_us=(day + 1) * DAY))
+    for limit in HELD:
+        cap = limit_of(spec, terms, limit, now_us)
+        if cap is None or not want.of(limit):
+            continue
+        live = [held for held in budget.holds.values() if held.until_us > now_us]
+        over = sum(held.of(limit) for held in live) + want.of(limit) - int(cap)
+        if over > 0:
+            # At the latest then: whoever holds it may give it back sooner.
+            ends = min((held.until_us for held in live if held.of(limit)), default=now_us + SECOND)
+            found.append(Refusal(budget=budget, limit=limit.value, deficit=over, retry_us=min(ends, now_us + SECOND)))
+    return max(found, key=lambda refusal: refusal.retry_us, default=None)
+
+
+def _too_large(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> Refusal | None:
+    """Nothing is taken for a request that never fits; its caller looks at the terms again and says so."""
+    if budget.terms.shut is not None or too_large(spec, budget, want, now_us) is None:
+        return None
+    return Refusal(budget=budget, limit=TOO_LARGE, deficit=0, retry_us=now_us + SECOND)
+
+
+def largest(spec: AccountSpec, budget: Budget, want: Want, least: Want, now_us: int) -> Want:
+    """The most between `least` and `want` that fits now; `least` where not even that does. Tokens grow with whole
+    requests, so that none is taken that no call will use."""
+    part, whole = 1, 1
+    rooms = {limit: room_of(spec, budget, limit, now_us) for limit in Limit}
+    for limit in (*PACED, *DAILY):
+        extra, room = want.of(limit) - least.of(limit), rooms[limit]
+        if room is not None and extra > 0 and (room - least.of(limit)) * whole < part * extra:
+            part, whole = max(0, room - least.of(limit)), extra
+
+    extra_requests = want.requests - least.requests
+    more = extra_requests * part // whole
+    tokens = (want.tokens - least.tokens) * more // extra_requests if extra_requests else 0
+
+    def held(limit: Limit) -> int:
+        room = rooms[limit]
+        return want.of(limit) if room is None else max(least.of(limit), min(want.of(limit), room))
+
+    return Want(
+        requests=least.requests + more,
+        tokens=least.tokens + tokens,
+        slots=held(Limit.CONCURRENCY),
+        batch_tokens=held(Limit.BATCH_TOKENS),
+    )
+
+
+def room_of(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int) -> int | None:
+    """How much of one limit can be had now; None when the account has no such limit."""
+    most = limit_of(spec, budget.terms, limit, now_us)
+    if most is None:
+        return None
+    if limit in PACED:
+        return amount_in(now_us + burst_us(spec) - max(budget.arrival_us.get(limit, 0), now_us), most)
+    if limit in DAILY:
+        return int(most) - counts_of(budget, now_us)[1].get(limit, 0)
+    return int(most) - sum(held.of(limit) for held in budget.holds.values() if held.until_us > now_us)
+
+
+def give_back(spec: AccountSpec, budget: Budget, want: Want, now_us: int, *, hold: str = "") -> Budget:
+    """The account after what was not used came back; what was used beyond the estimate is a negative amount, and is
+    charged as if it were taken now. What comes back after midnight was yesterday's."""
+    arrival = dict(budget.arrival_us)
+    for limit in PACED:
+        amount, most = want.of(limit), limit_of(spec, budget.terms, limit, now_us)
+        if most is None or not amount:
+            continue
+        if amount < 0:
+            arrival[limit] = max(arrival.get(limit, 0), now_us) + cost_us(-amount, most)
+        elif limit in arrival:
+            arrival[limit] -= back_us(amount, most)
+    day, used = budget.day, budget.used
+    changes = {limit: want.of(limit) for limit in counted(spec, budget.terms, now_us) if want.of(limit)}
+    if changes:
+        begun, counts = counts_of(budget, now_us)
+        if begun == day or min(changes.values()) < 0:
+            day = begun
+            used = {**counts, **{limit: max(0, counts.get(limit, 0) - amount) for limit, amount in changes.items()}}
+    return replace(without(budget, hold), arrival_us=arrival, day=day, used=used)
+
+
+def back_us(amount: int, limit: float) -> int:
+    """How far a returned amount moves the arrival back: rounded so that a return never gives more than was taken."""
+    return amount * MINUTE // max(1, int(limit))
+
+
+def reserve(budget: Budget, span_us: int, not_before_us: int, backlog_us: int = 0) -> tuple[int, Budget]:
+    """A promised start at or after `not_before_us` behind everybody who was promised one, and the line after it."""
+    start = max(budget.line_us, not_before_us)
+    return start, replace(budget, line_us=start + span_us, backlog_us=backlog_us or budget.backlog_us)
+
+
+def span_of(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> int:
+    """How long `want` keeps the account busy: the cost on its tightest paced limit."""
+    return max((_cost(spec, budget, want, limit, now_us) or 0 for limit in PACED), default=0)
+
+
+def available(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int) -> int | None:
+    """How much of a minute's limit is not spoken for; None when the account has no such limit."""
+    most = limit_of(spec, budget.terms, limit, now_us)
+    if most is None:
+        return None
+    ahead_us = max(0, budget.arrival_us.get(limit, 0) - now_us)
+    return max(0, int(most * (MINUTE - ahead_us) / MINUTE))
+
+
+def burst_us(spec: AccountSpec) -> int:
+    """How far the arrival may lie ahead."""
+    return int(spec.burst_s * SECOND)
+
+
+def amount_in(span_us: int, limit: float) -> int:
+    """What a limit per minute lets through in a span, rounded down: what costs no more than it."""
+    return span_us * max(1, int(limit)) // MINUTE
+
+
+def _cost(spec: AccountSpec, budget: Budget, want: Want, limit: Limit, now_us: int) -> int | None:
+    most = limit_of(spec, budget.terms, limit, now_us)
+    return None if most is None else cost_us(want.of(limit), most)

@@ -1,0 +1,46 @@
+"""Hear: what the terms of an account are after one answer of its vendor."""
+
+from __future__ import annotations
+
+from shared.core import feedback
+from shared.core.account import AccountSpec
+from shared.core.effects import Accepted, Answer, Refused, Unknown
+from shared.core.feedback import Health
+from shared.core.rate import SECOND, Terms
+from shared.usecases.permit import Permit
+
+
+def learned(
+    terms: Terms,
+    permit: Permit,
+    answer: Answer,
+    *,
+    spec: AccountSpec,
+    health: Health,
+    now_us: int,
+    refused_key: bool,
+) -> Terms | None:
+    """What the terms are after this answer; None where they stay."""
+    report, sent_us = answer.report, permit.sent_us
+    if refused_key:
+        shut = feedback.shut_down(terms, feedback.AUTH, sent_us, now_us)
+        return shut or (feedback.in_vain(terms, sent_us, now_us) if permit.probe else None)
+    match answer:
+        case Refused(unsent=True):
+            return feedback.in_vain(terms, sent_us, now_us) if permit.probe else None
+        case Unknown() | Refused(unreachable=True):
+            if permit.probe:
+                return feedback.in_vain(terms, sent_us, now_us)
+            broken = health.broken(terms.changed_us)
+            return feedback.shut_down(terms, feedback.OUTAGE, sent_us, now_us) if broken else None
+    opened = feedback.opened(terms, sent_us, now_us) if permit.probe else None
+    stands = opened or terms
+    told = feedback.calibrated(stands, report, sent_us, now_us) or stands
+    after: Terms | None = told
+    if isinstance(answer, Refused) and answer.rate_limited:
+        recent_us = max(terms.changed_us, now_us - 2 * SECOND)
+        share = health.refused_share(recent_us)
+        after = feedback.slowed(spec, told, report, sent_us, now_us, refused_share=share) or told
+    elif isinstance(answer, Accepted):
+        after = feedback.searching(spec, told, report, now_us) or told
+    return None if after is terms else after

@@ -42,7 +42,7 @@ test: setup build-local build-lambda lint types ## Everything: lint, types, all 
 	@$(pytest) -n $(JOBS) --dist loadgroup $(ARGS)
 
 ##@ While you work
-.PHONY: setup test-fast test-e2e test-mutants lint types fmt report bench
+.PHONY: setup test-fast test-e2e test-mutants lint types fmt report bench simulate
 setup: ## Make .venv, .venv-emulator and node_modules; instant when nothing changed.
 	@./ops/setup/setup.sh
 
@@ -69,6 +69,9 @@ report: ## Print which tests prove which requirement, from the last run.
 
 bench: setup build-local ## Print our numbers beside the standard way.
 	@$(py) -m ops.bench $(ARGS)
+
+simulate: setup ## Drain 50,000 jobs against a vendor in trouble, ours beside the usual ways (virtual time).
+	@$(py) -m ops.simulator $(ARGS)
 
 ##@ The app
 .PHONY: build build-local build-lambda synth diff local down

@@ -3,6 +3,7 @@ proven; one that only a test carries is claimed."""
 
 from __future__ import annotations
 
+from tests.mutants.budgets import BUDGETS
 from tests.mutants.edges import EDGES
 from tests.mutants.mutant import Mutant
 
@@ -717,5 +718,6 @@ MUTANTS: tuple[Mutant, ...] = (
         reqs=("X4",),
         tests=("tests/simulation/test_extraction.py", "tests/functions/test_extraction.py"),
     ),
+    *BUDGETS,
     *EDGES,
 )

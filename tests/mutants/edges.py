@@ -204,4 +204,12 @@ EDGES: tuple[Mutant, ...] = (
         faults=("J8",),
         tests=("tests/unit/ops/test_pins.py",),
     ),
+    Mutant(
+        name="a_restore_that_parks_nobody",
+        file="docs/deploy.md",
+        old='                   ":failed": {"S": "failed"},',
+        new='                   ":failed": {"S": "queued"},',
+        faults=("C9",),
+        tests=("tests/simulation/test_restore.py",),
+    ),
 )

@@ -99,7 +99,47 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
             metric=signals.counted(metrics.ACCOUNT_SHUT, stage=stage.name, lane="all", service=worker),
             threshold=1,
         )
+    if lane.admission != "scheduled":
+        yield from _governed(lane, stage)
     yield from _of_function(worker, stage)
+    if lane.intake is not None:
+        yield from _of_intake(lane, stage)
+
+
+def _governed(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
+    """What the governor finds and cannot or may not mend."""
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="source-not-enabled",
+        means=f"The event source of lane {lane.name} starts no worker, and no switch or pin asked for that.",
+        metric=signals.counted(metrics.SOURCE_CLOSED, stage=stage.name, lane=lane.name, service="governor"),
+        threshold=1,
+        of=2,
+        at_least=2,
+    )
+    if lane.trip_on_unstable:
+        yield AlarmSpec(
+            subject=lane.name,
+            problem="lane-tripped",
+            means=f"A vendor of lane {lane.name} is unstable: nothing a customer sees is sent until a person opens it.",
+            metric=signals.counted(metrics.TRIPPED, stage=stage.name, lane=lane.name, service="governor"),
+            threshold=1,
+        )
+
+
+def _of_intake(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
+    """Every 5xx a sender can get: the function says 503 itself, or it fails, or it is throttled."""
+    intake = names.intake(lane.name)
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="events-unanswered",
+        means=f"Events of lane {lane.name} cannot be stored: their senders are told to come again.",
+        metric=signals.counted(metrics.EVENTS_UNANSWERED, stage=stage.name, lane=lane.name, service=intake),
+        threshold=1,
+        of=5,
+        at_least=2,
+    )
+    yield from _of_function(intake, stage)
 
 
 def _failures(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:

@@ -36,6 +36,10 @@ class Arns:
                 return [_needed(self.stream_arn, resource)]
             case Resource.ANY_STREAM:
                 return [f"{self.table('jobs')}/stream/*"]
+            case Resource.EVENT_SOURCES:
+                return [self.event_sources()]
+            case Resource.ANY_EVENT_SOURCE:
+                return ["*"]
             case Resource.OWN_QUEUE:
                 return [self.queue(names.queue(self.stage.name, _needed(self.lane, resource)))]
             case Resource.LANE_QUEUES:
@@ -48,6 +52,8 @@ class Arns:
                 return [self.queue(naming.failure_queue(self.stage.name, "run"))]
             case Resource.CONTENT:
                 return [f"{self.bucket()}/*"]
+            case Resource.PAYLOADS:
+                return [f"{self.bucket()}/{names.PAYLOADS}*"]
             case Resource.CONTENT_BUCKET:
                 return [self.bucket()]
             case Resource.CONTENT_KEY:
@@ -66,6 +72,30 @@ class Arns:
         """A queue, by its physical name."""
         arn: str = self.stack.format_arn(service="sqs", resource=name)
         return arn
+
+    def event_sources(self) -> str:
+        """Every event source: their ids are known only once they are made. A condition names whose they are."""
+        arn: str = self.stack.format_arn(
+            service="lambda",
+            resource="event-source-mapping",
+            resource_name="*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return arn
+
+    def workers(self) -> list[str]:
+        """The lanes' workers, each by its live alias and by itself."""
+        found: list[str] = [
+            self.stack.format_arn(
+                service="lambda",
+                resource="function",
+                resource_name=names.function(self.stage.name, names.worker(lane)) + alias,
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+            for lane in self.stage.lanes
+            for alias in ("", f":{names.LIVE}")
+        ]
+        return found
 
     def bucket(self) -> str:
         """The content store's bucket."""

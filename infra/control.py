@@ -34,8 +34,12 @@ SIZES: Mapping[str, Size] = {
     "sweeper": Size(timeout_s=120, memory_mb=256),
     "triage": Size(timeout_s=50, memory_mb=256),
     "auditor": Size(timeout_s=600, memory_mb=512),
+    "redriver": Size(timeout_s=55, memory_mb=256),
+    "governor": Size(timeout_s=50, memory_mb=256),
 }
 
+ALONE = ("governor",)
+"""One at a time, where the stage reserves: it is the only writer of caps."""
 STREAM_BATCH = 10
 STREAM_PARALLEL = 4
 """Batches of one shard at a time; a job's own records stay in order."""
@@ -77,6 +81,7 @@ class ControlStack(Stack):
             environment=environment.of_engine(name, self._deployment.stage, self),
             timeout_s=SIZES[name].timeout_s,
             memory_mb=SIZES[name].memory_mb,
+            reserved=1 if name in ALONE and self._deployment.stage.reserved_concurrency else None,
         )
 
     def _read_stream(self, stream_arn: str) -> None:

@@ -55,8 +55,24 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
             signals.of_function(stage.name, worker, "Throttles"),
         ),
         _graph("Rescued", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in rescue)),
+        *([_events(lane, stage)] if lane.intake else []),
         *([_scheduled(lane, stage)] if lane.accounts else []),
         *(widget for name in lane.accounts for widget in _budget(lane, stage, stage.accounts[name])),
+    )
+
+
+def _events(lane: LaneSpec, stage: StageSpec) -> cloudwatch.GraphWidget:
+    """Events from outside: all that came, and those that were not taken."""
+    intake = names.intake(lane.name)
+    return _graph(
+        "Events from outside",
+        signals.of_function(stage.name, intake, "Invocations"),
+        *(
+            signals.in_lane(name, stage=stage.name, lane=lane.name)
+            for name in (metrics.EVENTS_REFUSED, metrics.EVENTS_UNANSWERED)
+        ),
+        signals.of_function(stage.name, intake, "Errors"),
+        signals.of_function(stage.name, intake, "Throttles"),
     )
 
 

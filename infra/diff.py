@@ -92,7 +92,7 @@ def current(stage: str) -> release.Templates:
     """The stage's templates as this version makes them. Code does not count, so none needs to be built."""
     spec = load_stage(stage)
     with tempfile.TemporaryDirectory() as folder:
-        packages = Packages.placeholders(Path(folder) / "build", (*names.ENGINE_FUNCTIONS, *spec.lanes))
+        packages = Packages.placeholders(Path(folder) / "build", (*names.ENGINE_FUNCTIONS, names.INTAKE, *spec.lanes))
         # Reminders are for whoever deploys.
         quiet = {"@aws-cdk/core:annotationsInValidationReport": False}
         app = new_app(context=quiet, outdir=str(Path(folder) / "out"), thorough=False)

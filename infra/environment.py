@@ -28,10 +28,13 @@ ENGINE_TABLES = {
     "sweeper": ("jobs", "effects", "ledger"),
     "triage": ("jobs", "effects", "ledger"),
     "auditor": ("jobs", "effects", "ledger"),
+    "redriver": ("jobs", "control", "ledger", "history"),
+    "governor": ("jobs", "control", "ledger", "history"),
 }
-ASKS_ACCOUNTS = ("stream", "dispatcher")
-SENDS_TO_LANES = ("stream", "dispatcher", "auditor")
-USES_DEAD_LETTERS = ("stream", "triage", "auditor")
+ASKS_ACCOUNTS = ("stream", "dispatcher", "redriver", "governor")
+SEES_LANE_QUEUES = ("stream", "dispatcher", "auditor", "redriver", "governor")
+USES_DEAD_LETTERS = ("stream", "triage", "auditor", "sweeper", "redriver", "governor")
+GOVERNS = ("governor",)
 WRITES_CONTENT = ("triage",)
 
 
@@ -41,12 +44,14 @@ def of_engine(function: str, stage: StageSpec, stack: Stack) -> dict[str, str]:
     told |= tables(stage, ENGINE_TABLES[function])
     if function in ASKS_ACCOUNTS:
         told |= accounts(stage, stage.lanes.values())
-    if function in SENDS_TO_LANES:
+    if function in SEES_LANE_QUEUES:
         told[env.QUEUE_URLS] = queue_urls(stage, stack)
     if function in USES_DEAD_LETTERS:
         told[env.DLQ_URLS] = queue_urls(stage, stack, dead_letters=True)
     if function in WRITES_CONTENT:
         told[env.CONTENT_BUCKET] = content_bucket(stage, stack)
+    if function in GOVERNS and stage.governing:
+        told[env.GOVERNING] = _json(stage.governing)
     if function in names.SCHEDULED:
         told[env.PERIOD_S] = str(getattr(stage.schedules, function))
         rule = stage.schedule_rules.get(function)
@@ -64,11 +69,23 @@ def of_worker(lane: LaneSpec, stage: StageSpec, stack: Stack, *, secret_arn: str
         env.CONTENT_BUCKET: content_bucket(stage, stack),
         env.VENDORS: vendors_json(lane, stage),
     }
-    told |= tables(stage, ("jobs", "effects", "control", *(("ledger",) if lane.accounts else ())))
+    told |= tables(stage, ("jobs", "effects", "control", "ledger"))
     told |= accounts(stage, [lane])
     if secret_arn is not None:
         told[env.SECRET_ARN] = secret_arn
     return told
+
+
+def of_intake(lane: LaneSpec, stage: StageSpec, stack: Stack, *, secret_arn: str) -> dict[str, str]:
+    """What a lane's intake is told: where a job goes, and where the keys of its senders are."""
+    return {
+        env.STAGE: stage.name,
+        env.LANE: lane.name,
+        env.LANES: lanes_json([lane]),
+        env.CONTENT_BUCKET: content_bucket(stage, stack),
+        env.SECRET_ARN: secret_arn,
+        **tables(stage, ("jobs",)),
+    }
 
 
 def tables(stage: StageSpec, wanted: Iterable[str]) -> dict[str, str]:

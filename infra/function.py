@@ -47,7 +47,7 @@ class PlatformFunction(Construct):
             self,
             "Logs",
             log_group_name=f"/aws/lambda/{function_name}",
-            retention=_retention(deployment.stage.log_retention_days),
+            retention=retention(deployment.stage.log_retention_days),
             removal_policy=RemovalPolicy.DESTROY,
         )
         self.role = iam.Role(
@@ -99,6 +99,9 @@ def _statement(grant: Grant, resources: list[str], arns: Arns) -> iam.PolicyStat
     if grant.on is Resource.CONTENT_BUCKET:
         # Asked about one absent object, S3 takes its key for the prefix.
         conditions = {"StringLike": {"s3:prefix": [f"{place}*" for place in names.READ_BY_WORKERS]}}
+    if grant.on is Resource.EVENT_SOURCES:
+        # An event source has no name of its own; what it feeds has.
+        conditions = {"ArnEquals": {"lambda:FunctionArn": arns.workers()}}
     return iam.PolicyStatement(
         sid="".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-")),
         actions=list(grant.actions),
@@ -107,7 +110,7 @@ def _statement(grant: Grant, resources: list[str], arns: Arns) -> iam.PolicyStat
     )
 
 
-def _retention(days: int) -> logs.RetentionDays:
+def retention(days: int) -> logs.RetentionDays:
     """CloudWatch keeps logs for certain numbers of days only."""
     known = {
         1: logs.RetentionDays.ONE_DAY,

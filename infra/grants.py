@@ -14,6 +14,9 @@ from enum import StrEnum
 WORKER = "worker"
 """One entry serves the workers of all lanes; each lane's role names that lane's own resources."""
 
+INTAKE = "intake"
+"""One entry serves the intakes of all lanes, as with workers."""
+
 
 class Resource(StrEnum):
     """What a permission is about; `infra.arns` knows where each one is."""
@@ -26,12 +29,15 @@ class Resource(StrEnum):
     CONTROL = "control"
     LEDGER = "ledger"
     HISTORY = "history"
+    EVENT_SOURCES = "event-sources"
+    ANY_EVENT_SOURCE = "any-event-source"
     OWN_QUEUE = "own-queue"
     LANE_QUEUES = "lane-queues"
     DEAD_LETTERS = "dead-letters"
     STREAM_FAILURES = "stream-failures"
     RUN_FAILURES = "run-failures"
     CONTENT = "content"
+    PAYLOADS = "content/payloads"
     CONTENT_BUCKET = "content-bucket"
     CONTENT_KEY = "content-key"
     SECRET = "secret"
@@ -76,7 +82,7 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _rows(Resource.JOBS, "GetItem UpdateItem", "claims and settles jobs"),
         _rows(Resource.EFFECTS, "UpdateItem Query", "writes intents and records, reads a job's effects"),
         _SWITCHES,
-        _rows(Resource.LEDGER, "GetItem UpdateItem", "spends the vendor accounts of its lane"),
+        _rows(Resource.LEDGER, "GetItem UpdateItem", "spends the vendor accounts of its lane, tells what it saw"),
         _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads and documents, stores results"),
         _grant(
             Resource.CONTENT_BUCKET,
@@ -87,6 +93,12 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         ),
         _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
+    ),
+    INTAKE: (
+        _rows(Resource.JOBS, "PutItem", "one job an event"),
+        _grant(Resource.PAYLOADS, "s3", "PutObject", "what the event says, before its job"),
+        _grant(Resource.CONTENT_KEY, "kms", "GenerateDataKey", "the content store is encrypted"),
+        _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the keys of its own senders"),
     ),
     "stream": (
         _grant(
@@ -126,6 +138,7 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _rows(Resource.WAITING, "Query", "finds claims of dead runs"),
         _rows(Resource.JOBS, "GetItem UpdateItem", "puts them back"),
         _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
+        _queues(Resource.DEAD_LETTERS, "SendMessage", "sends a letter again that was moved without a plan"),
         _RUN,
         _FAILED_RUN,
     ),
@@ -152,6 +165,42 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
             "ReceiveMessage SendMessage GetQueueAttributes",
             "compares failed jobs with their dead letters, writes a missing one again",
         ),
+        _FAILED_RUN,
+    ),
+    "governor": (
+        _rows(Resource.WAITING, "Query", "how long the oldest job has been due"),
+        _rows(Resource.CONTROL, "GetItem UpdateItem", "reads switches and caps, writes caps, closes a lane"),
+        _rows(
+            Resource.LEDGER,
+            "PutItem UpdateItem Query GetItem",
+            "its run, as the others; signals, and which accounts are shut",
+        ),
+        _rows(Resource.HISTORY, "PutItem", "keeps every decision"),
+        _queues(Resource.LANE_QUEUES, "GetQueueAttributes", "sees the depth"),
+        _queues(Resource.DEAD_LETTERS, "GetQueueAttributes", "sees the depth"),
+        _grant(
+            Resource.EVENT_SOURCES,
+            "lambda",
+            "GetEventSourceMapping UpdateEventSourceMapping",
+            "asserts the caps of the lanes' workers, and of nobody else",
+        ),
+        _grant(
+            Resource.ANY_EVENT_SOURCE,
+            "lambda",
+            "ListEventSourceMappings",
+            "finds a worker's event source; the action knows no single one",
+        ),
+        _FAILED_RUN,
+    ),
+    "redriver": (
+        _rows(Resource.JOBS, "GetItem UpdateItem", "releases the jobs of an approved plan, sees what becomes of them"),
+        _rows(Resource.HISTORY, "GetItem Query PutItem", "reads plans, appends what it did; it approves nothing"),
+        _SWITCHES,
+        _rows(
+            Resource.LEDGER, "PutItem UpdateItem Query GetItem", "its run, as the others; what the accounts have left"
+        ),
+        _queues(Resource.LANE_QUEUES, "GetQueueAttributes", "sees the depth; the stream sends what it releases"),
+        _queues(Resource.DEAD_LETTERS, "GetQueueAttributes", "stops when more jobs fail"),
         _FAILED_RUN,
     ),
 }

@@ -13,6 +13,7 @@ from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.function import PlatformFunction
 from infra.grants import WORKER
+from infra.intake import Intake
 from shared.contract import names
 from shared.core.lane import LaneSpec
 
@@ -46,6 +47,7 @@ class Lane(Construct):
             max_concurrency=spec.baseline,
             report_batch_item_failures=True,
         )
+        self.intake = None if spec.intake is None else self._intake(key_arn)
         Tags.of(self).add(LANE_TAG, spec.name)
 
     def _queue(self) -> sqs.Queue:
@@ -114,6 +116,9 @@ class Lane(Construct):
             reserved=self.spec.ceiling if stage.reserved_concurrency else None,
         )
 
+    def _intake(self, key_arn: str) -> Intake:
+        return Intake(self, "Intake", spec=self.spec, deployment=self._deployment, key_arn=key_arn)
+
 
 class LaneStack(Stack):
     """One lane, deployed and rolled back on its own."""
@@ -134,7 +139,7 @@ class LaneStack(Stack):
 
 def _check(spec: LaneSpec, deployment: Deployment) -> None:
     """What a lane's own checks cannot see, because it concerns the rest of the stage."""
-    if spec.name in names.ENGINE_FUNCTIONS:
+    if spec.name in (*names.ENGINE_FUNCTIONS, names.INTAKE):
         raise ValueError(f"lanes.{spec.name}: the engine has a function of that name; choose another")
     missing = [vendor for vendor in spec.vendors if vendor not in deployment.stage.vendors]
     if missing:

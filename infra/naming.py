@@ -19,6 +19,11 @@ def failure_queue(stage: str, of: str) -> str:
     return f"{names.PREFIX}-{stage}-{of}-failed"
 
 
+def access_log(name: str) -> str:
+    """The access log of a public address. The prefix keeps the account's policy for log delivery short."""
+    return f"/aws/vendedlogs/{name}"
+
+
 def content_key_alias(stage: str) -> str:
     """The alias of the key of the content store."""
     return f"alias/{names.PREFIX}-{stage}-content"

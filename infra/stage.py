@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from shared.contract import env
+from shared.contract import env, names
 from shared.core.account import is_amount
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
@@ -89,7 +89,7 @@ def _simulated_path(vendor: str, kind: str) -> str:
 
 def _check_secrets(spec: StageSpec) -> None:
     """One secret belongs to one lane: a worker that reads its neighbour's secret is not isolated from it."""
-    owners: dict[str, str] = {}
+    owners = {names.intake(lane.name): f"{lane.name}'s intake" for lane in spec.lanes.values() if lane.intake}
     for lane in spec.lanes.values():
         if lane.secret is None:
             continue

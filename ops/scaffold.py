@@ -12,7 +12,7 @@ from shared.core.job import name_of
 from shared.core.stage import StageSpec
 
 DEFAULTS = Path("config") / "parameter_defaults.yaml"
-RESERVED = ("stream", "dispatcher", "sweeper", "triage", "auditor", "shared", "all")
+RESERVED = ("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor", "intake", "shared", "all")
 
 _HANDLER = '''"""Worker of lane `{name}`."""
 

@@ -83,7 +83,7 @@ def illegal_steps(records: list[StreamRecord]) -> Iterator[str]:
 
 def _legal(old: Job, new: Job) -> bool:
     if new.moves == old.moves:
-        # A hand-off: only the place in the index changes.
-        return old.status is Status.QUEUED and new.status is Status.QUEUED
+        # A hand-off, or a letter that is asked for or sent again: only the place in the index changes.
+        return old.status is new.status and new.status in (Status.QUEUED, Status.FAILED)
     reason = new.moves[-1].reason.split(":", 1)[0]
     return (old.status, new.status, reason) in LEGAL

@@ -21,6 +21,7 @@ from shared.usecases.deadline import HANDLER_MARGIN_S, Deadline
 from shared.usecases.dispatch import dispatch
 from shared.usecases.enqueue import Enqueue, enqueue
 from shared.usecases.run_attempt import Worker
+from shared.usecases.run_redrive import Redriver
 from shared.usecases.run_slot import run_slot
 from shared.usecases.sweep import sweep
 from shared.usecases.switchboard import SwitchBoard
@@ -30,8 +31,8 @@ from shared.usecases.view import Viewer
 if TYPE_CHECKING:
     from tests.world import World
 
-PERIODS = {"dispatcher": 60, "triage": 60, "sweeper": 300, "auditor": 3600}
-TIME_LIMITS_S = {"dispatcher": 50, "triage": 50, "sweeper": 120, "auditor": 600}
+PERIODS = {"dispatcher": 60, "triage": 60, "sweeper": 300, "auditor": 3600, "redriver": 60}
+TIME_LIMITS_S = {"dispatcher": 50, "triage": 50, "sweeper": 120, "auditor": 600, "redriver": 55}
 LOOK_AHEAD_S = 75
 TRIAGE_ANYWAY_S = 600
 STREAM_BATCH = 10
@@ -190,10 +191,28 @@ class Process:
 
     def _run_sweeper(self) -> Mapping[str, int]:
         lane = self.world.lane
-        jobs, effects = self.port("jobs"), self.port("effects")
-        return sweep(lane, jobs=jobs, effects=effects, clock=self.clock, telemetry=self.world.telemetry).counts(
-            lane.name
+        return sweep(
+            lane,
+            jobs=self.port("jobs"),
+            effects=self.port("effects"),
+            dead_letters=self.port("dead_letters"),
+            clock=self.clock,
+            telemetry=self.world.telemetry,
+        ).counts(lane.name)
+
+    def _run_redriver(self) -> Mapping[str, int]:
+        desk = Redriver(
+            jobs=self.port("jobs"),
+            plans=self.port("plans"),
+            history=self.port("history"),
+            queues=self.port("queues"),
+            dead_letters=self.port("dead_letters"),
+            viewer=self._viewer(),
+            clock=self.clock,
+            telemetry=self.world.telemetry,
         )
+        # One look a run: between two of them everybody else goes on.
+        return desk.run(self.world.lane, stop_at=self.clock.now())
 
     def _run_auditor(self) -> Mapping[str, int]:
         return self.auditor().run(repair=True).counts()

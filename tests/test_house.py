@@ -20,7 +20,10 @@ from shared.core import errors
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("shared", "functions", "infra", "ops")
 MAX_LINES = 400
-SDKS = ("boto3", "botocore", "httpx", "mypy_boto3_dynamodb", "mypy_boto3_s3", "mypy_boto3_sqs", "mypy_boto3_sts")
+SDKS = (
+    *("boto3", "botocore", "httpx", "mypy_boto3_dynamodb", "mypy_boto3_lambda"),
+    *("mypy_boto3_s3", "mypy_boto3_sqs", "mypy_boto3_sts"),
+)
 CONFIGURATION = ("shared.core.lane", "shared.core.account", "shared.core.stage", "shared.core.errors")
 
 

@@ -17,11 +17,13 @@ from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import START, VirtualClock
 from shared.adapters.memory.faults import Boundary, Crashed, Fault, Faults, Plan
 from shared.adapters.memory.faults import Worker as Life
+from shared.adapters.memory.plans import MemoryPlanStore
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
     MemoryContentStore,
     MemoryControlStore,
     MemoryEffectStore,
+    MemoryHistory,
     MemoryJobStore,
     MemoryLedger,
 )
@@ -32,6 +34,7 @@ from shared.core.account import AccountSpec
 from shared.core.errors import PenstockError
 from shared.core.job import Job, job_id_of
 from shared.core.lane import LaneSpec
+from shared.core.plan import Progress
 from shared.core.ports import Clock
 from shared.usecases.context import Task
 from shared.usecases.enqueue import Enqueue
@@ -41,7 +44,7 @@ from tests.judge import Verdict, judge
 from tests.processes import LOOK_AHEAD_S, PERIODS, STREAM_BATCH, TRIAGE_ANYWAY_S, Process, passes
 from tests.vendors_and_tasks import TASKS, VendorKind, a_vendor
 
-ROLES = {"client": 2, "stream": 2, "dispatcher": 2, "triage": 2, "sweeper": 1, "auditor": 1}
+ROLES = {"client": 2, "stream": 2, "dispatcher": 2, "triage": 2, "sweeper": 1, "auditor": 1, "redriver": 2}
 LANE = a_lane(tasks=tuple(sorted(TASKS)))
 
 RunBatch = Callable[..., list[str]]
@@ -81,6 +84,7 @@ class World:
         self.effects, self.control = MemoryEffectStore(), MemoryControlStore()
         self.content, self.ledger = MemoryContentStore(), MemoryLedger()
         self.budgets = MemoryBudgetLedger()
+        self.plans, self.history = MemoryPlanStore(), MemoryHistory()
         self.dead_letters = MemoryDeadLetterQueues(clock=self.clock)
         self.queues = MemoryLaneQueues(
             clock=self.clock,
@@ -98,6 +102,8 @@ class World:
             "content": self.content,
             "ledger": self.ledger,
             "budgets": self.budgets,
+            "plans": self.plans,
+            "history": self.history,
             "queues": self.queues,
             "dead_letters": self.dead_letters,
             "stream": self.reader,
@@ -309,6 +315,10 @@ class World:
             if not depth or not self.jobs.open_jobs:
                 return None
             return tick + timedelta(seconds=-(tick - START).total_seconds() % TRIAGE_ANYWAY_S)
+        if name == "redriver":
+            plan_id = self.plans.plan_of(self.lane.name)
+            ended = plan_id is None or Progress(steps=self.plans.steps(plan_id)).ended is not None
+            return None if ended else tick
         return tick if self.jobs.open_jobs else None
 
     # --------------------------------------------------------------------------- dying and standing still

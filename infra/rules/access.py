@@ -22,6 +22,9 @@ WIDE_RESOURCES: Mapping[str, str] = {
     r"-content-.*/\*$": "objects of the one content store",
 }
 """Resources with a wildcard that functions may have, and why. Anything else is a mistake."""
+KNOWS_NO_RESOURCE = ("lambda:ListEventSourceMappings",)
+"""Actions that can only be allowed on everything; they tell ids, and change nothing."""
+_EVENT_SOURCES = re.compile(r":event-source-mapping:\*$")
 
 NEVER = ("dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem", "lambda:UpdateFunctionCode")
 """Actions that no role here may have: a deleted guard row is a second send."""
@@ -61,7 +64,7 @@ def exact_permissions(assembly: Assembly) -> Iterator[str]:
             yield f"{holder}: says what is not allowed instead of what is"
         for resource in listed(statement.get("Resource")):
             written = _joined(resource)
-            if "*" in written and not any(re.search(pattern, written) for pattern in WIDE_RESOURCES):
+            if "*" in written and not _may_be_wide(written, statement):
                 yield f"{holder}: {written} is wider than one resource"
 
 
@@ -74,6 +77,17 @@ def statements(assembly: Assembly) -> Iterator[tuple[Resource, Mapping[str, Any]
         for inline in role.properties.get("Policies", []):
             for statement in inline["PolicyDocument"]["Statement"]:
                 yield role, statement
+
+
+def _may_be_wide(written: str, statement: Mapping[str, Any]) -> bool:
+    """A wildcard of the list, an action that knows no single resource, or event sources of functions that are named:
+    an event source's own id is made up at deploy."""
+    if any(re.search(pattern, written) for pattern in WIDE_RESOURCES):
+        return True
+    if _EVENT_SOURCES.search(written):
+        named = statement.get("Condition", {}).get("ArnEquals", {}).get("lambda:FunctionArn")
+        return bool(named) and not any("*" in _joined(one) for one in listed(named))
+    return written == "*" and set(listed(statement.get("Action"))) <= set(KNOWS_NO_RESOURCE)
 
 
 def _joined(value: object) -> str:

@@ -21,15 +21,6 @@ INTRINSIC_BYTES = 64
 CONTRACT_VARIABLES = {value for name, value in vars(env).items() if name.isupper() and isinstance(value, str)}
 LIBRARY_VARIABLES = {"AWS_SDK_UA_APP_ID", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE"}
 
-DOORS = (
-    "AWS::Lambda::Url",
-    "AWS::ApiGatewayV2::Api",
-    "AWS::ApiGateway::RestApi",
-    "AWS::ElasticLoadBalancingV2::Listener",
-)
-VERIFIED_DOORS: tuple[str, ...] = ()
-"""Logical ids of public doors whose function verifies a signature before anything else. There is none yet."""
-
 
 def _functions(assembly: Assembly) -> Iterator[Resource]:
     yield from assembly.resources("AWS::Lambda::Function")
@@ -86,17 +77,6 @@ def logs_expire(assembly: Assembly) -> Iterator[str]:
     for group in assembly.resources("AWS::Logs::LogGroup"):
         if not group.properties.get("RetentionInDays"):
             yield f"{group}: needs RetentionInDays"
-
-
-@rule("N13")
-def no_open_door(assembly: Assembly) -> Iterator[str]:
-    """Whoever can reach a public address can enqueue, unless the function verifies who calls."""
-    for door in assembly.resources(*DOORS):
-        if door.id not in VERIFIED_DOORS:
-            yield f"{door}: a public address needs a verifier; list it in VERIFIED_DOORS once it has one"
-    for permission in assembly.resources("AWS::Lambda::Permission"):
-        if permission.properties.get("Principal") == "*":
-            yield f"{permission}: everybody may invoke the function"
 
 
 @rule("N15")

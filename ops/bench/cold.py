@@ -23,7 +23,6 @@ ENVIRON = {
     **workload.ENVIRON,
     env.LANES: json.dumps({workload.LANE.name: {**workload.LANE.to_mapping(), "accounts": ["helpdesk"]}}),
     env.ACCOUNTS: json.dumps({"helpdesk": {"vendor": "helpdesk", "requests_per_minute": 600}}),
-    env.LEDGER_TABLE: "penstock-bench-ledger",
 }
 # Processor time: importing waits for nobody once the files are in memory, and a busy machine tells on it least.
 CLOCK = "import sys, time; sys.path[:0] = sys.argv[1:]; began = time.process_time()\n"

@@ -11,7 +11,7 @@ from ops.bench.workload import TENANT, TEXT, Invocation
 from shared.adapters import rows
 from shared.adapters.attributes import Item
 from shared.adapters.memory.clock import VirtualClock
-from shared.adapters.memory.stores import MemoryContentStore, MemoryControlStore
+from shared.adapters.memory.stores import MemoryContentStore, MemoryControlStore, MemorySignalLedger
 from shared.adapters.memory.telemetry import MemoryTelemetry
 from shared.adapters.memory.vendor import MemoryVendor, Says
 from shared.adapters.meter import Meter, Usage, item_size
@@ -37,6 +37,8 @@ from shared.usecases.view import Viewer
 
 COUNTED = ("jobs", "effects")
 """The tables a job is written to. Switches are read every few seconds by an environment, not by a job."""
+OF_A_BATCH = ("signals",)
+"""What a batch writes once, whatever its size: counted apart, since a job shares it with its batch."""
 CACHES_S = 15
 """Longer than anything an environment keeps in memory."""
 
@@ -234,6 +236,7 @@ class Walk:
             board=SwitchBoard(control=self.control, clock=self.clock),
             clock=self.clock,
             telemetry=self._telemetry,
+            signals=MemorySignalLedger(meter=self._tables.meter),
         )
 
 
@@ -328,6 +331,8 @@ class Cost:
     row_bytes: int
     duplicate: Usage
     """One more delivery of its message, after its end."""
+    batches: Usage
+    """What its batches wrote of themselves, each of one message here."""
 
 
 def cost_of(life: str, tables: Tables, key: str | Sequence[str] = "") -> Cost:
@@ -338,10 +343,15 @@ def cost_of(life: str, tables: Tables, key: str | Sequence[str] = "") -> Cost:
     ended = tables.meter.snapshot()
     if walk.job().status is not Status.COMPLETED:
         raise AssertionError(f"{life} did not end completed")
-    used = _sum(tables.meter.delta(before))
+    life_delta = tables.meter.delta(before)
     walk.work()
-    return Cost(usage=used, row_bytes=walk.largest_row, duplicate=_sum(tables.meter.delta(ended)))
+    return Cost(
+        usage=_sum(life_delta),
+        row_bytes=walk.largest_row,
+        duplicate=_sum(tables.meter.delta(ended)),
+        batches=_sum(life_delta, OF_A_BATCH),
+    )
 
 
-def _sum(delta: Mapping[tuple[str, str], Usage]) -> Usage:
-    return sum((usage for (port, _), usage in delta.items() if port in COUNTED), Usage())
+def _sum(delta: Mapping[tuple[str, str], Usage], ports: Sequence[str] = COUNTED) -> Usage:
+    return sum((usage for (port, _), usage in delta.items() if port in ports), Usage())

@@ -17,10 +17,11 @@ from ops.bench.lives import LIVES, Cost, cost_of
 from ops.bench.standard import StandardWorker
 from ops.bench.table import Measured, Row
 from ops.bench.workload import BUCKET, REPLIED, ROUTED, VENDOR_URL, Invocation, workload
-from shared.adapters.meter import Meter, item_size
+from shared.adapters.meter import Meter, Usage, item_size
 
 OPEN, WAITS, ROW = "open path, enqueue to completed", "a job that waits once: write units", "row in DynamoDB"
 CALLS_AT_MOST, UNITS_AT_MOST, WAITING_UNITS_AT_MOST, EFFECT_UNITS_AT_MOST, DUPLICATE_AT_MOST = 3, 3, 8, 2, 1
+BATCH, BATCH_UNITS_AT_MOST = "a batch, of up to ten jobs", 1
 ROW_AT_MOST = 1024
 WAITING = {
     "future_time": "enqueued with a future time",
@@ -79,6 +80,15 @@ def units() -> Measured:
             at_most=DUPLICATE_AT_MOST,
         ),
     ]
+    rows.append(
+        Row(
+            group=BATCH,
+            what="write units for its signals, shared by its jobs",
+            ours=ours["open_path"].batches.all_write_units,
+            standard=0,
+            at_most=BATCH_UNITS_AT_MOST,
+        )
+    )
     for life, what in WAITING.items():
         beside = standard.get(STANDARD_OF.get(life, ""))
         rows.append(
@@ -158,7 +168,12 @@ def _walked(
                 raise AssertionError("the standard way did not do what is counted")
         ended = meter.total()
         worker.sequential(event, Invocation())
-    return Cost(usage=ended - before, row_bytes=item_size(counted.largest_row), duplicate=meter.total() - ended)
+    return Cost(
+        usage=ended - before,
+        row_bytes=item_size(counted.largest_row),
+        duplicate=meter.total() - ended,
+        batches=Usage(),
+    )
 
 
 @contextlib.contextmanager

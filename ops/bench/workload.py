@@ -33,6 +33,7 @@ ENVIRON = {
     env.JOBS_TABLE: "penstock-bench-jobs",
     env.EFFECTS_TABLE: "penstock-bench-effects",
     env.CONTROL_TABLE: "penstock-bench-control",
+    env.LEDGER_TABLE: "penstock-bench-ledger",
     env.CONTENT_BUCKET: BUCKET,
     env.VENDORS: json.dumps({"helpdesk": {"kind": "helpdesk", "base_url": VENDOR_URL, "lookup": "exact"}}),
 }

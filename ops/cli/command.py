@@ -23,7 +23,7 @@ P = ParamSpec("P")
 TRACEBACK = "PENSTOCK_TRACEBACK"
 """Variable that shows the whole of an unexpected error; it may hold what a customer wrote."""
 
-ORDER = ("local", "enqueue", "jobs", "status", "runs", "control", "audit", "doctor", "cost", "new")
+ORDER = ("local", "enqueue", "jobs", "dlq", "redrive", "status", "runs", "control", "audit", "doctor", "cost", "new")
 
 StageOption = Annotated[
     str | None,

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from ops.cli import audit, budget, control, cost, doctor, enqueue, jobs, local, new, runs, status
+from ops.cli import (
+    audit,
+    budget,
+    capacity,
+    control,
+    cost,
+    dlq,
+    doctor,
+    enqueue,
+    forecast,
+    incident,
+    jobs,
+    local,
+    new,
+    redrive,
+    runs,
+    status,
+)
+from ops.cli import resolving as resolving  # Its command joins those of `jobs`.
 from ops.cli import steering as steering  # Its commands join those of `jobs`.
 from ops.cli.command import command, root
 
@@ -19,10 +37,15 @@ app = root(
 app.add_typer(local.app, name="local")
 command(app, "enqueue", examples=enqueue.EXAMPLES)(enqueue.enqueue)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(dlq.app, name="dlq")
+app.add_typer(redrive.app, name="redrive")
 command(app, "status", examples=status.EXAMPLES)(status.status)
+command(app, "forecast", examples=forecast.EXAMPLES)(forecast.forecast)
 command(app, "runs", examples=runs.EXAMPLES)(runs.runs)
+app.add_typer(incident.app, name="incident")
 app.add_typer(control.app, name="control")
 app.add_typer(budget.app, name="budget")
+app.add_typer(capacity.app, name="capacity")
 command(app, "audit", examples=audit.EXAMPLES)(audit.audit)
 command(app, "doctor", examples=doctor.EXAMPLES)(doctor.doctor)
 command(app, "cost", examples=cost.EXAMPLES)(cost.cost)

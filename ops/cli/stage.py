@@ -22,7 +22,10 @@ from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.lanes import deployed_accounts, deployed_lanes
 from shared.adapters.aws.ledger import DynamoDbLedger
+from shared.adapters.aws.plans import DynamoDbPlanStore
 from shared.adapters.aws.queues import SqsLaneQueues
+from shared.adapters.aws.resolutions import DynamoDbResolutionStore
+from shared.adapters.aws.signals import DynamoDbSignalLedger
 from shared.contract import env, names
 from shared.core.account import AccountSpec
 from shared.core.errors import BadInput, UnknownLane, UnreadableRow
@@ -127,6 +130,21 @@ class Stage:
     def history(self) -> DynamoDbHistory:
         """What people and the engine decided."""
         return DynamoDbHistory(client=client("dynamodb"), table_name=self.table("history"))
+
+    @cached_property
+    def plans(self) -> DynamoDbPlanStore:
+        """Redrive plans."""
+        return DynamoDbPlanStore(client=client("dynamodb"), table_name=self.table("history"))
+
+    @cached_property
+    def resolutions(self) -> DynamoDbResolutionStore:
+        """What was found out about unknown outcomes."""
+        return DynamoDbResolutionStore(client=client("dynamodb"), table_name=self.table("history"))
+
+    @cached_property
+    def signals(self) -> DynamoDbSignalLedger:
+        """What the lanes did, minute by minute."""
+        return DynamoDbSignalLedger(client=client("dynamodb"), table_name=self.table("ledger"))
 
     @cached_property
     def content(self) -> S3ContentStore:

@@ -14,6 +14,7 @@ from ops.cli.command import Asked
 from ops.cli.runs import took
 from ops.cli.show import NOTHING, Column, ago, count, level, plain, span, styled, table
 from shared.contract import names
+from shared.core.capacity import CapacityState
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.job import Status
 from shared.core.switches import Level, Switch
@@ -32,6 +33,7 @@ WATCH_S = 2.0
 WAITING_LIMIT = 1000
 """Entries of the waiting index counted, for each priority; more are shown as so many and a plus."""
 FAR = timedelta(days=3650)
+SEVERITY_STYLES = {"normal": "green", "mild": "yellow", "moderate": "yellow", "severe": "red"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,10 @@ class LaneStatus:
     cap: int
     baseline: int
     ceiling: int
+    severity: str
+    reason: str | None
+    """Why the cap is what it is; None before the governor's first look."""
+    pinned_until: datetime | None
     counts: dict[str, int] | None = None
     """Jobs by status; only when everything was counted."""
 
@@ -136,7 +142,8 @@ def document(found: Snapshot) -> dict[str, Any]:
 def page(found: Snapshot) -> list[RenderableType]:
     """A snapshot, for people."""
     numbers = ("due", "later", "oldest due", "in queue", "in flight", "delayed", "dead", "cap")
-    columns: list[str | Column] = ["lane", *(Column(header=name, right=True) for name in numbers), "switches"]
+    words = ("because", "severity", "switches")
+    columns: list[str | Column] = ["lane", *(Column(header=name, right=True) for name in numbers), *words]
     parts: list[RenderableType] = [table(columns, [_row(lane, found) for lane in found.lanes]), ""]
     if any(lane.counts is not None for lane in found.lanes):
         parts += [_counts(found), ""]
@@ -177,6 +184,8 @@ def _lane(stage: Stage, lane: LaneSpec, now: datetime, counts: dict[str, dict[st
         ripe = [entry.due for entry in entries if entry.due <= now]
         due, later, oldest = len(ripe), len(entries) - len(ripe), min(ripe, default=None)
         at_least = max(Counter(entry.priority for entry in entries).values(), default=0) >= WAITING_LIMIT
+    state = stage.control.capacity(lane.name) or CapacityState(cap=lane.baseline)
+    pin = state.pinned(now)
     return LaneStatus(
         lane=lane.name,
         due=due,
@@ -185,9 +194,12 @@ def _lane(stage: Stage, lane: LaneSpec, now: datetime, counts: dict[str, dict[st
         oldest_due_at=oldest,
         queue=stage.queues.depth(lane.name),
         dead_letters=stage.dead_letters.depth(lane.name).total,
-        cap=stage.control.cap(lane.name) or lane.baseline,
+        cap=state.cap,
         baseline=lane.baseline,
         ceiling=lane.ceiling,
+        severity=state.severity.word,
+        reason=state.reason or None,
+        pinned_until=None if pin is None else pin.until,
         counts=None if counts is None else counts.get(lane.name, {}),
     )
 
@@ -205,8 +217,18 @@ def _row(lane: LaneStatus, found: Snapshot) -> tuple[str | Text, ...]:
         count(lane.queue.delayed),
         styled(count(lane.dead_letters), "red" if lane.dead_letters else ""),
         f"{lane.cap} of {lane.ceiling}",
+        _because(lane, found.at),
+        styled(lane.severity, SEVERITY_STYLES[lane.severity]),
         _closed(lane.lane, found.switches),
     )
+
+
+def _because(lane: LaneStatus, now: datetime) -> str:
+    """Why the cap is what it is, and how long a pin still holds."""
+    if lane.reason is None:
+        return NOTHING
+    left = "" if lane.pinned_until is None else f" ({span((lane.pinned_until - now).total_seconds())} left)"
+    return lane.reason.replace("_", " ") + left
 
 
 def _closed(lane: str, switches: list[Switch]) -> Text:

@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ops.local import functions, messaging, stores
+from ops.local import doors, functions, messaging, stores
 from ops.local.clients import Clients
 from ops.local.template import Resolver, Resource, StackTemplate, Unresolvable
 
@@ -44,6 +44,10 @@ OBSERVED: Mapping[str, Observer] = {
     "AWS::Lambda::Alias": functions.alias,
     "AWS::Lambda::EventSourceMapping": functions.event_source,
     "AWS::Lambda::EventInvokeConfig": functions.invoke_config,
+    "AWS::ApiGatewayV2::Api": doors.api,
+    "AWS::ApiGatewayV2::Stage": doors.stage,
+    "AWS::ApiGatewayV2::Integration": doors.integration,
+    "AWS::ApiGatewayV2::Route": doors.route,
 }
 
 NOT_COMPARED: Mapping[str, str] = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ops.local import doors
 from ops.local.clients import Clients
 from ops.local.compare import Difference
 from ops.local.template import Resolver, Resource, StackTemplate
@@ -165,5 +166,6 @@ REMEDIES: Mapping[tuple[str, str], Remedy] = {
     ("AWS::Lambda::Function", "ReservedConcurrentExecutions"): _reserved_concurrency,
     ("AWS::Lambda::Function", "DeadLetterConfig*"): _configuration("DeadLetterConfig"),
     ("AWS::Lambda::Function", "RecursiveLoop"): _recursive_loop,
+    ("AWS::ApiGatewayV2::Stage", "DefaultRouteSettings*"): doors.throttle,
 }
 """(type, property), both as patterns, and what makes it true."""

@@ -1,4 +1,5 @@
-"""Fills the lanes' secrets, as an operator does once after a first deploy: the simulators take any token."""
+"""Fills the lanes' secrets, as an operator does once after a first deploy: the simulators take any token, and the
+senders of events have keys of their own."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from ops.local.clients import Clients
 from shared.contract import names
 
 TOKENS = json.dumps({"helpdesk": "local-token", "openai": "local-token"})
+SENDERS = {"acme": "local-key-of-acme-for-nobody-but-this-machine", "bolt": "local-key-of-bolt-for-this-machine-alone"}
+"""Tenants that may send events here, and what they sign with."""
 
 
 def fill(clients: Clients, stage: str) -> int:
@@ -19,6 +22,7 @@ def fill(clients: Clients, stage: str) -> int:
             if not secret["Name"].startswith(names.secret(stage, "")):
                 continue
             if manager.get_secret_value(SecretId=secret["Name"])["SecretString"] in ("", "{}"):
-                manager.put_secret_value(SecretId=secret["Name"], SecretString=TOKENS)
+                keys = secret["Name"].endswith(names.intake(""))
+                manager.put_secret_value(SecretId=secret["Name"], SecretString=json.dumps(SENDERS) if keys else TOKENS)
                 filled += 1
     return filled

@@ -60,6 +60,8 @@ def spellings(status: Status) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------- jobs
 def lane_wpk(job: Job, lane: LaneSpec) -> str:
     """The partition of the waiting index a job stands in while it has a due time."""
+    if job.status is Status.FAILED:
+        return table.letters_wpk(lane.name)
     if lane.admission == "scheduled" and job.status is Status.PROCESSING:
         return table.claimed_wpk(lane.name)
     if lane.admission == "fair":

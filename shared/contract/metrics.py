@@ -34,6 +34,21 @@ RATE_WAIT = "RateWaitSeconds"
 PERMITS = "PermitsTaken"
 TOKENS = "TokensSpent"
 ACCOUNT_SHUT = "AccountsShut"
+CAP = "CapWanted"
+"""A level, once a governor run; so are the next two."""
+SEVERITY = "Severity"
+"""0 normal, 1 mild, 2 moderate, 3 severe."""
+QUEUE_AGE = "QueueAgeSeconds"
+CAP_CHANGED = "CapChanges"
+CAP_SKIPPED = "CapSkipped"
+"""The event source could not be changed just then."""
+SOURCE_CLOSED = "SourceNotEnabled"
+"""A lane's event source feeds nobody, and the governor did not do it."""
+TRIPPED = "LanesTripped"
+EVENTS_REFUSED = "EventsRefused"
+"""Events from outside that nobody we know signed, or that cannot be used."""
+EVENTS_UNANSWERED = "EventsUnanswered"
+"""Events whose sender was asked to come again: a store or the secret did not answer."""
 
 ALL = (
     ENQUEUED,
@@ -57,4 +72,13 @@ ALL = (
     PERMITS,
     TOKENS,
     ACCOUNT_SHUT,
+    CAP,
+    SEVERITY,
+    QUEUE_AGE,
+    CAP_CHANGED,
+    CAP_SKIPPED,
+    SOURCE_CLOSED,
+    TRIPPED,
+    EVENTS_REFUSED,
+    EVENTS_UNANSWERED,
 )

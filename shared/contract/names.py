@@ -5,8 +5,10 @@ from __future__ import annotations
 PREFIX = "penstock"
 TABLES = ("jobs", "effects", "control", "ledger", "history")
 WAITING_INDEX = "waiting"
-ENGINE_FUNCTIONS = ("stream", "dispatcher", "sweeper", "triage", "auditor")
-SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
+ENGINE_FUNCTIONS = ("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
+SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
+INTAKE = "intake"
+"""The package of the functions that take events from outside; lanes that do each have one."""
 PAYLOADS = "payload/"
 """Where in the content store the texts of producers are."""
 RESULTS = "result/"
@@ -45,6 +47,11 @@ def function(stage: str, name: str) -> str:
 def worker(lane: str) -> str:
     """The function part of a lane's worker."""
     return f"{lane}-worker"
+
+
+def intake(lane: str) -> str:
+    """The function part of a lane's intake; its secret has the same name."""
+    return f"{lane}-{INTAKE}"
 
 
 def schedule(stage: str, name: str) -> str:

@@ -6,7 +6,11 @@ effects   JOB#<id>          EFFECT#<name>
 control   SWITCHES          –             CAP#<lane>
 ledger    RUN#<schedule>    <slot>
           BUDGET#<account>  STATE
+          SIGNALS#<lane>    <minute>
 history   <subject>         <time>#<event id>
+          PLAN#<id>         PLAN, IDS#<n>, STEP#<n>       a redrive plan, its manifest, what was done
+          REDRIVE#<lane>    RUNNING       the plan that has the lane
+          RESOLVE#<job id>  FENCE#<n>     what was found out about an unknown outcome
 """
 
 from __future__ import annotations
@@ -21,6 +25,12 @@ TTL = "expires_at"
 SWITCHES = "SWITCHES"
 BUDGET_SK = "STATE"
 """Sort key of an account's one row."""
+PLAN_SK = "PLAN"
+"""Sort key of a plan itself."""
+REDRIVE_SK = "RUNNING"
+"""Sort key of the one row that says which plan has a lane."""
+MANIFEST, STEPS = "IDS#", "STEP#"
+"""Where the sort keys of a plan's manifest and of its steps begin."""
 
 
 def job_pk(job_id: str) -> str:
@@ -51,6 +61,11 @@ def fair_wpk(lane: str, tenant: str, priority: int) -> str:
 def claimed_wpk(lane: str) -> str:
     """Waiting index, jobs claimed by a run: the sweeper reads them by the time of their claim."""
     return f"CLAIMED#{lane}"
+
+
+def letters_wpk(lane: str) -> str:
+    """Waiting index, failed jobs whose dead letter was moved without a plan: the sweeper reads them."""
+    return f"LETTERS#{lane}"
 
 
 def ring_pk(lane: str, tenant: str) -> str:
@@ -103,6 +118,41 @@ def budget_pk(account: str) -> str:
     return f"BUDGET#{account}"
 
 
+def signals_pk(lane: str) -> str:
+    """Key of what a lane was seen to do, minute by minute."""
+    return f"SIGNALS#{lane}"
+
+
 def history_sk(at: str, event_id: str) -> str:
     """Order of a subject's history: by time."""
     return f"{at}#{event_id}"
+
+
+def plan_pk(plan_id: str) -> str:
+    """Key of everything about one redrive plan."""
+    return f"PLAN#{plan_id}"
+
+
+def manifest_sk(number: int) -> str:
+    """Order of the parts of a manifest."""
+    return f"{MANIFEST}{number:05d}"
+
+
+def step_sk(number: int) -> str:
+    """Order of a plan's steps."""
+    return f"{STEPS}{number:06d}"
+
+
+def redrive_pk(lane: str) -> str:
+    """Key of the row that says which plan has a lane."""
+    return f"REDRIVE#{lane}"
+
+
+def resolution_pk(job_id: str) -> str:
+    """Key of what was found out about a job."""
+    return f"RESOLVE#{job_id}"
+
+
+def resolution_sk(fence: int) -> str:
+    """A resolution is about one failure of a job, which its fence names."""
+    return f"FENCE#{fence:09d}"

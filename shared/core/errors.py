@@ -9,6 +9,8 @@
     ├── ClaimLost(job_id, fence)            another worker owns the job now: stop, write nothing more
     ├── RowMoved(job_id, current)           the row is not as it was read: look again
     ├── EffectMoved(effect_id, current)     the effect row is not as it was read: look again
+    ├── PlanMoved(plan_id, current)         the plan does not allow this now: its row says why
+    ├── ResolutionMoved(job_id, current)    the resolution does not allow this now: its row says why
     └── Unavailable(what, code)             a store or queue did not answer: nothing is known, try again later
         └── ControlUnreadable               the switches cannot be read: sends must stop, nothing is failed
 
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shared.core.effects import EffectRow
     from shared.core.job import Job
+    from shared.core.plan import Plan, Resolution
 
 
 class PenstockError(Exception):
@@ -109,6 +112,26 @@ class EffectMoved(PenstockError):
     def __init__(self, effect_id: str, current: EffectRow | None) -> None:
         super().__init__(f"effect {effect_id} changed since it was read")
         self.effect_id, self.current = effect_id, current
+
+
+class PlanMoved(PenstockError):
+    """A redrive plan is not in a state that allows this; `current` is what stands there (None: no plan)."""
+
+    code = "plan_moved"
+
+    def __init__(self, plan_id: str, current: Plan | None) -> None:
+        super().__init__(f"plan {plan_id} does not allow this as it stands")
+        self.plan_id, self.current = plan_id, current
+
+
+class ResolutionMoved(PenstockError):
+    """A resolution is not in a state that allows this; `current` is what stands there (None: nobody asked)."""
+
+    code = "resolution_moved"
+
+    def __init__(self, job_id: str, current: Resolution | None) -> None:
+        super().__init__(f"the resolution of job {job_id} does not allow this as it stands")
+        self.job_id, self.current = job_id, current
 
 
 class Unavailable(PenstockError):

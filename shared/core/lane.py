@@ -14,6 +14,8 @@ from shared.core.job import name_of
 ADMISSIONS = ("on_enqueue", "fair", "scheduled")
 POISON_RECEIVES = 8
 """Receives after which a job that was claimed before and never settled is failed without running it."""
+KNOWN_EVENTS_DAYS = 6
+"""How long an event's job is remembered at least: twice the three days for which senders usually try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +51,24 @@ class LaneSpec:
     floor: int = 2
     baseline: int = 2
     ceiling: int = 10
+    policy: str = "conservative"
+    """How its cap moves between floor and ceiling: an entry of `policies`."""
+    trip_on_unstable: bool = True
+    """An unstable vendor closes the lane to `route_only`; off for a lane that does nothing a customer sees."""
     queue_window_s: int = 120
     expected_job_s: float = 1.0
 
     completed_kept_days: int = 7
     failed_kept_days: int = 30
     source_retention_days: int = 4
+    one_person_redrive: int = 0
+    """Dead letters that one person may ask to replay and approve alone; 0: it always takes two."""
     secret: str | None = None
     """Name of the one secret its worker may read, under the stage's prefix."""
+    intake: str | None = None
+    """The task that an event from outside becomes; without it the lane has no address for events."""
+    intake_per_s: int = 50
+    """Events a second that its address takes; bursts of twice as many."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -74,6 +86,11 @@ class LaneSpec:
     def queue_limit_at(self, cap: int) -> int:
         """Messages the queue may hold when `cap` invocations run at once."""
         return max(1, int(cap * self.parallel * self.queue_window_s / self.expected_job_s))
+
+    @property
+    def intake_at_once(self) -> int:
+        """Intake functions at once, where the stage reserves: each event may take 0.4 s. None without an intake."""
+        return 0 if self.intake is None else max(2, self.intake_per_s * 2 // 5)
 
     def shard_of(self, job_id: str) -> int:
         """Which partition of the waiting index a job stands in; the same for the job's whole life."""
@@ -103,7 +120,7 @@ class LaneSpec:
 _WHOLE = (
     *("shards", "max_attempts", "max_wait_s", "function_timeout_s", "visibility_s", "max_receive_count"),
     *("batch_size", "parallel", "memory_mb", "job_timeout_s", "floor", "baseline", "ceiling", "queue_window_s"),
-    *("completed_kept_days", "failed_kept_days", "source_retention_days"),
+    *("completed_kept_days", "failed_kept_days", "source_retention_days", "intake_per_s"),
 )
 _SECONDS = ("send_budget_s", "expected_job_s")
 
@@ -131,6 +148,8 @@ def _check(spec: LaneSpec) -> None:
             refuse(setting, "must be a whole number above 0")
     if not _whole(spec.lookup_grace_s, 0):
         refuse("lookup_grace_s", "must be a whole number of seconds, or 0")
+    if not _whole(spec.one_person_redrive, 0):
+        refuse("one_person_redrive", "must be a whole number of jobs, or 0")
     for setting in _SECONDS:
         value = getattr(spec, setting)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
@@ -139,9 +158,16 @@ def _check(spec: LaneSpec) -> None:
         check_backoff(spec.max_attempts, spec.retry_backoff_s)
     except BadInput as exc:
         refuse(exc.field, exc.problem)
+    trips: object = spec.trip_on_unstable
+    if not isinstance(trips, bool):
+        refuse("trip_on_unstable", "must be true or false")
     secret: object = spec.secret
     if secret is not None and (not isinstance(secret, str) or not secret):
         refuse("secret", "must be the name of a secret")
+    if spec.intake is not None and spec.intake not in spec.tasks:
+        refuse("intake", f"must be one of the lane's tasks: {', '.join(spec.tasks)}")
+    if spec.intake is not None and spec.completed_kept_days < KNOWN_EVENTS_DAYS:
+        refuse("completed_kept_days", f"must be at least {KNOWN_EVENTS_DAYS}: a sender of events tries for days")
     if spec.function_timeout_s > 120:
         refuse("function_timeout_s", "must be at most 120: longer work is submitted and collected")
     if spec.visibility_s < 6 * spec.function_timeout_s:

@@ -17,7 +17,7 @@ from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, Submitted
 
-VERSION = "1.0"
+VERSION = "2.0"
 """Raised by its major number whenever `MOVES` or `CLAIM_CONDITION` changes (a test holds the digest)."""
 
 DUE_SLACK_S = 2
@@ -63,6 +63,7 @@ MOVES: tuple[MoveRule, ...] = (
     MoveRule(_F, _Q, "replay", "an approved plan releases it"),
     MoveRule(_F, _C, "evidence", "there is proof that the vendor had accepted it"),
     MoveRule(_F, _X, "dismiss", "an operator closes it, with a reason"),
+    MoveRule(_F, _F, "letter", "its dead letter was moved without a plan and is sent again"),
 )
 
 _LEGAL = {(rule.was, rule.to, rule.reason) for rule in MOVES}
@@ -251,6 +252,50 @@ def canceled(job: Job, lane: LaneSpec, by: str, now: datetime) -> Job:
         blocked_by=None,
         expires_at=expires,
     )
+
+
+def replayed(job: Job, plan_id: str, now: datetime) -> Job:
+    """Released by an approved plan: queued like a newcomer, with all its attempts, and its row is kept again.
+
+    The fence rises, so the same release can never be written twice: not by an executor that stood still meanwhile,
+    and not for a job that failed again without having been claimed.
+    """
+    return move(
+        job,
+        _Q,
+        "replay",
+        now,
+        detail=plan_id,
+        fence=job.fence + 1,
+        attempt_count=0,
+        replay_count=job.replay_count + 1,
+        plan_id=plan_id,
+        category=None,
+        signature=None,
+        waiting_since=None,
+        permit_at=None,
+        due=None,
+        blocked_by=None,
+        # Its place in line is that of a newcomer: what others wait for does not stand behind a replay.
+        not_before_at=now,
+    )
+
+
+def letter_taken(job: Job, now: datetime) -> Job:
+    """Its dead letter was moved out of its queue without a plan: it stands in the index of missing letters."""
+    return _about_its_letter(job, now)
+
+
+def letter_sent(job: Job) -> Job:
+    """Its dead letter stands again."""
+    return _about_its_letter(job, None)
+
+
+def _about_its_letter(job: Job, due: datetime | None) -> Job:
+    """The history does not keep this step, and when the job failed stays as it was."""
+    if job.status is not _F:
+        raise IllegalMove(job.job_id, job.status, _F, "letter")
+    return replace(job, due=due)
 
 
 def signature_of(error: str) -> str:

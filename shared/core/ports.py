@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     # Named by the ports and made by their users: a function that uses a port does not pay for its neighbours.
     from shared.core.account import AccountSpec
+    from shared.core.capacity import CapacityState, EventSource
     from shared.core.effects import Answer, Call, Effect, EffectRow, Lookup, LookupAnswer
     from shared.core.errors import UnreadableRow
     from shared.core.history import HistoryEvent
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from shared.core.message import DeadLetter, DeadMessage, Message, QueueDepth
     from shared.core.rate import Arrivals, Budget, Refusal, Taken, Terms, Want
     from shared.core.schedule import RunRecord
+    from shared.core.signals import Counts, Minute
     from shared.core.switches import Switch, Switches
 
 
@@ -89,6 +91,10 @@ class JobStore(Protocol):
 
     def claimed_by_runs(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
         """Jobs claimed by a scheduled run before `before`: they have no message, so the sweeper reads them here."""
+        ...
+
+    def letters_missing(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
+        """Failed jobs whose dead letter was moved without a plan before `before`: the sweeper sends it again."""
         ...
 
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
@@ -179,8 +185,34 @@ class ControlStore(Protocol):
         """Set one scope."""
         ...
 
+    def trip(self, switch: Switch) -> bool:
+        """Close a scope that is open; False, and nothing written, when a person has closed or changed it meanwhile."""
+        ...
+
     def cap(self, lane: str) -> int | None:
         """The lane's wanted cap, None when nobody set one."""
+        ...
+
+    def capacity(self, lane: str) -> CapacityState | None:
+        """All that is kept of a lane's capacity, None when nobody wrote any; read now. Raises UnreadableRow."""
+        ...
+
+    def set_capacity(self, lane: str, seen: CapacityState | None, after: CapacityState) -> bool:
+        """Write `after` if the row still has `seen`'s version; False when somebody else was faster.
+
+        Being applied already counts as success."""
+        ...
+
+
+class Actuator(Protocol):
+    """The event sources that feed the lanes' workers."""
+
+    def source(self, lane: str) -> EventSource:
+        """As it stands now. Raises Unavailable, also when the lane has none."""
+        ...
+
+    def assert_cap(self, lane: str, cap: int) -> bool:
+        """Ask for a cap; 0 disables the source. False: it is being changed, and nothing was done."""
         ...
 
 
@@ -197,6 +229,18 @@ class Ledger(Protocol):
 
     def runs(self, schedule: str, *, limit: int) -> list[RunRecord]:
         """The newest runs first."""
+        ...
+
+
+class SignalLedger(Protocol):
+    """What a lane was seen to do, minute by minute; kept for two days."""
+
+    def add(self, lane: str, at: datetime, counts: Counts) -> None:
+        """Add what happened to the minute `at` is in: one write. A lost reply may have counted it; ask once."""
+        ...
+
+    def minutes(self, lane: str, *, since: datetime) -> list[Minute]:
+        """The minutes from `since` on of which anything is known, oldest first (a consistent read)."""
         ...
 
 

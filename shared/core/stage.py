@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.core.account import AccountSpec
+from shared.core.capacity import POLICIES, Policy
 from shared.core.errors import BadInput
 from shared.core.job import LONGEST_WAIT_DAYS
 from shared.core.lane import LaneSpec
 from shared.core.schedule import ScheduleRule
+from shared.core.severity import Thresholds
 from shared.core.vendor import VendorSpec
 
 STAGES = ("local", "dev", "stage", "prod")
@@ -24,9 +26,11 @@ class SchedulePeriods:
     sweeper: int = 300
     triage: int = 60
     auditor: int = 3600
+    redriver: int = 60
+    governor: int = 60
 
     def __post_init__(self) -> None:
-        for name in ("dispatcher", "sweeper", "triage", "auditor"):
+        for name in ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"):
             period = getattr(self, name)
             if isinstance(period, bool) or not isinstance(period, int) or period < 60 or period % 60:
                 raise BadInput(f"schedules.{name}", "must be whole minutes in seconds, at least 60")
@@ -43,6 +47,9 @@ class StageSpec:
     schedules: SchedulePeriods = field(default_factory=SchedulePeriods)
     schedule_rules: Mapping[str, ScheduleRule] = field(default_factory=dict)
     """What a schedule does after a gap and beside a run that is still going; skip both unless it is said here."""
+    severity: Thresholds = field(default_factory=Thresholds)
+    policies: Mapping[str, Policy] = field(default_factory=lambda: dict(POLICIES))
+    """How caps move; a lane names one."""
     alarm_email: str | None = None
     slack_workspace_id: str | None = None
     slack_channel_id: str | None = None
@@ -58,6 +65,13 @@ class StageSpec:
     def content_kept_days(self) -> int:
         """How long a text is kept: a job may wait with it, fail, and be replayed for as long as its row is kept."""
         return max((lane.failed_kept_days for lane in self.lanes.values()), default=30) + LONGEST_WAIT_DAYS
+
+    @property
+    def governing(self) -> dict[str, Any]:
+        """What of the thresholds and the policies differs from the defaults."""
+        policies = {name: one.to_mapping() for name, one in self.policies.items() if one != POLICIES.get(name)}
+        rules = {"severity": self.severity.to_mapping(), "policies": policies}
+        return {name: told for name, told in rules.items() if told}
 
     @classmethod
     def from_mappings(
@@ -86,6 +100,11 @@ class StageSpec:
             schedule: ScheduleRule.from_mapping(schedule, _table(entry or {}, f"schedule_rules.{schedule}"))
             for schedule, entry in _table(values.pop("schedule_rules", {}), "schedule_rules").items()
         }
+        thresholds = _built(Thresholds, "severity", _table(values.pop("severity", {}), "severity"))
+        policies = dict(POLICIES) | {
+            policy: Policy.from_mapping(policy, _table(entry or {}, f"policies.{policy}"))
+            for policy, entry in _table(values.pop("policies", {}), "policies").items()
+        }
         for schedule in rules:
             if schedule not in SchedulePeriods.__dataclass_fields__:
                 raise BadInput(f"schedule_rules.{schedule}", "is not a schedule of the engine")
@@ -99,11 +118,15 @@ class StageSpec:
                 "accounts": accounts,
                 "schedules": schedules,
                 "schedule_rules": rules,
+                "severity": thresholds,
+                "policies": policies,
                 **values,
             },
         )
         _check_accounts(spec)
         for lane in lanes.values():
+            if lane.policy not in policies:
+                raise BadInput(f"lanes.{lane.name}.policy", f"must be one of {', '.join(policies)}")
             for vendor in lane.vendors:
                 if vendor not in vendors:
                     raise BadInput(f"lanes.{lane.name}.vendors", f"names {vendor!r}, which vendors does not define")

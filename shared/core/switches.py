@@ -126,6 +126,11 @@ def scopes_of(job: Job, vendors: Iterable[str] = ()) -> tuple[str, ...]:
     )
 
 
+def lane_scopes(lane: str, vendors: Iterable[str] = ()) -> tuple[str, ...]:
+    """Every scope that all jobs of a lane are in."""
+    return ("all", f"lane/{lane}", *(f"vendor/{vendor}" for vendor in vendors))
+
+
 def check_scope(scope: str) -> str:
     """A well-formed scope, or a sentence that lists the forms."""
     parts = scope.split("/", 2)

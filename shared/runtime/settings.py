@@ -28,7 +28,7 @@ class WorkerSettings:
     content_bucket: str
     vendors: Mapping[str, VendorSpec]
     accounts: Mapping[str, AccountSpec]
-    ledger_table: str | None
+    ledger_table: str
     secret_arn: str | None
 
     @classmethod
@@ -46,7 +46,7 @@ class WorkerSettings:
             content_bucket=required(environ, env.CONTENT_BUCKET),
             vendors={n: VendorSpec(**{"name": n, **v}) for n, v in json_object(environ, env.VENDORS).items()},
             accounts=accounts_of(environ, {name: lanes[name]}),
-            ledger_table=required(environ, env.LEDGER_TABLE) if lanes[name].accounts else None,
+            ledger_table=required(environ, env.LEDGER_TABLE),
             secret_arn=environ.get(env.SECRET_ARN) or None,
         )
 

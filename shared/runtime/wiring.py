@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,17 @@ from shared.adapters.aws.secrets import VendorTokens
 from shared.contract import env
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
-from shared.core.ports import BudgetLedger, Clock, ContentStore, Ledger, Telemetry, Vendor
+from shared.core.plan_ports import PlanStore
+from shared.core.ports import (
+    BudgetLedger,
+    Clock,
+    ContentStore,
+    History,
+    Ledger,
+    SignalLedger,
+    Telemetry,
+    Vendor,
+)
 from shared.core.vendor import VendorSpec
 from shared.runtime.settings import WorkerSettings
 from shared.usecases.budgets import Budgets
@@ -32,6 +43,8 @@ if TYPE_CHECKING:
     from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
     from shared.adapters.aws.queues import SqsLaneQueues
     from shared.runtime.engine_settings import EngineSettings
+    from shared.runtime.intake_settings import IntakeSettings
+    from shared.usecases.receive_event import Intake
     from shared.usecases.view import Viewer
 
 Work = Callable[[Deadline], Mapping[str, int]]
@@ -69,12 +82,13 @@ def worker(settings: WorkerSettings, tasks: Mapping[str, Task], telemetry: Telem
         telemetry=telemetry,
         budgets=_spending(settings, telemetry),
         accounts=tuple(settings.accounts.values()),
+        signals=signal_ledger(settings.ledger_table, connections=settings.lane.parallel),
     )
 
 
 def _spending(settings: WorkerSettings, telemetry: Telemetry) -> Budgets:
     """The accounts of a worker's lane, as this environment spends them."""
-    if settings.ledger_table is None:
+    if not settings.accounts:
         return Budgets()
     return Budgets.of(
         settings.accounts.values(),
@@ -92,6 +106,14 @@ def budget_ledger(table_name: str, connections: int = 10) -> BudgetLedger:
 
     # One try: a return whose reply was lost, sent again by the SDK, would give permits back twice.
     return DynamoDbBudgetLedger(client=client("dynamodb", connections=connections, tries=1), table_name=table_name)
+
+
+def signal_ledger(table_name: str, connections: int = 10) -> SignalLedger:
+    """What lanes are seen to do."""
+    from shared.adapters.aws.signals import DynamoDbSignalLedger
+
+    # One try: a write whose reply was lost, sent again by the SDK, would count twice.
+    return DynamoDbSignalLedger(client=client("dynamodb", connections=connections, tries=1), table_name=table_name)
 
 
 def vendors(settings: WorkerSettings) -> dict[str, Vendor]:
@@ -160,8 +182,8 @@ def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
     views, store, queues = viewer(settings, telemetry), jobs(settings), lane_queues(settings)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
-        count_waiting(settings.lanes.values(), jobs=store, clock=clock(), telemetry=telemetry)
-        return run_dispatch(
+        waiting = count_waiting(settings.lanes.values(), jobs=store, clock=clock(), telemetry=telemetry)
+        sent = run_dispatch(
             settings.lanes,
             period_s=settings.period_s,
             stop_at=deadline.at,
@@ -171,6 +193,7 @@ def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
             clock=clock(),
             telemetry=telemetry,
         )
+        return {**waiting, **sent}
 
     return work
 
@@ -179,12 +202,12 @@ def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One sweep over every lane."""
     from shared.usecases.sweep import sweep
 
-    store, rows = jobs(settings), effects(settings)
+    store, rows, letters = jobs(settings), effects(settings), dead_letter_queues(settings)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
         counts: dict[str, int] = {}
         for lane in settings.lanes.values():
-            done = sweep(lane, jobs=store, effects=rows, clock=clock(), telemetry=telemetry)
+            done = sweep(lane, jobs=store, effects=rows, dead_letters=letters, clock=clock(), telemetry=telemetry)
             counts |= done.counts(lane.name)
         return counts
 
@@ -193,6 +216,7 @@ def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One look at every dead-letter queue whose depth changed, and at all of them every ten minutes."""
+    from shared.usecases.tally import Tally, write_tally
     from shared.usecases.triage import Triage
 
     desk = Triage(
@@ -204,6 +228,7 @@ def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
         telemetry=telemetry,
     )
     runs = ledger(settings.text(env.LEDGER_TABLE))
+    signals, tally = signal_ledger(settings.text(env.LEDGER_TABLE)), Tally()
 
     def work(deadline: Deadline) -> Mapping[str, int]:
         counts: dict[str, int] = {}
@@ -212,7 +237,52 @@ def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
         known = [run for run in runs.runs("triage", limit=2) if run.finished_at is not None]
         for lane in settings.lanes.values():
             last = known[0].counts.get(f"{lane.name}.depth") if known and not anyway else None
-            counts |= desk.run(lane, last_depth=last).counts(lane.name)
+            done = desk.run(lane, last_depth=last)
+            # No worker saw these jobs die: who judges the lane must hear of them, too.
+            tally.died(done.infrastructure + done.quarantined)
+            write_tally(tally, lane=lane.name, signals=signals, clock=clock(), telemetry=telemetry)
+            counts |= done.counts(lane.name)
+        return counts
+
+    return work
+
+
+def plans(settings: EngineSettings) -> PlanStore:
+    """Redrive plans."""
+    from shared.adapters.aws.plans import DynamoDbPlanStore
+
+    return DynamoDbPlanStore(client=client("dynamodb"), table_name=settings.text(env.HISTORY_TABLE))
+
+
+def history(settings: EngineSettings) -> History:
+    """What people and the engine decided."""
+    from shared.adapters.aws.history import DynamoDbHistory
+
+    return DynamoDbHistory(client=client("dynamodb"), table_name=settings.text(env.HISTORY_TABLE))
+
+
+def redriver(settings: EngineSettings, telemetry: Telemetry) -> Work:
+    """One run over the plans that have a lane; each lane has its part of the time."""
+    from shared.usecases.run_redrive import Redriver
+
+    desk = Redriver(
+        jobs=jobs(settings),
+        plans=plans(settings),
+        history=history(settings),
+        queues=lane_queues(settings),
+        dead_letters=dead_letter_queues(settings),
+        viewer=viewer(settings, telemetry),
+        clock=clock(),
+        telemetry=telemetry,
+    )
+
+    def work(deadline: Deadline) -> Mapping[str, int]:
+        counts: dict[str, int] = {}
+        running = [lane for lane in settings.lanes.values() if desk.plans.plan_of(lane.name) is not None]
+        for left, lane in zip(range(len(running), 0, -1), running, strict=True):
+            # What a lane does not use is left for the next one.
+            share = timedelta(seconds=max(0.0, deadline.remaining_s) / left)
+            counts |= desk.run(lane, stop_at=clock().now() + share)
         return counts
 
     return work
@@ -232,6 +302,25 @@ def auditor(settings: EngineSettings, telemetry: Telemetry) -> Work:
         telemetry=telemetry,
     )
     return lambda deadline: desk.run(repair=True).counts()
+
+
+def intake(settings: IntakeSettings, telemetry: Telemetry) -> Intake:
+    """A lane's door for events from outside."""
+    from shared.adapters.aws.content import S3ContentStore
+    from shared.adapters.aws.secrets import SenderKeySecret
+    from shared.usecases.receive_event import Intake
+
+    # One try each: enqueueing asks again itself, and a sender is waiting.
+    lanes = {settings.lane.name: settings.lane}
+    return Intake(
+        lane=settings.lane,
+        task=settings.task,
+        jobs=DynamoDbJobStore(client=client("dynamodb", tries=1), table_name=settings.jobs_table, lanes=lanes),
+        content=S3ContentStore(client=client("s3", tries=1), bucket=settings.content_bucket),
+        keys=SenderKeySecret(secret_arn=settings.secret_arn),
+        clock=clock(),
+        telemetry=telemetry,
+    )
 
 
 def _jobs(table_name: str, lanes: Mapping[str, LaneSpec], connections: int = 10) -> DynamoDbJobStore:

@@ -168,7 +168,8 @@ class Auditor:
             there = {
                 message.job_id for message in self.dead_letters.receive(name, limit=PEEK_LIMIT, hide_s=PEEK_HIDE_S)
             }
-            missing = [job for job in mine if job.job_id not in there and job.updated_at <= settled]
+            # Those that wait have told the sweeper of it already.
+            missing = [job for job in mine if job.job_id not in there and job.updated_at <= settled and not job.waits]
             if len(missing) <= depth.in_flight:
                 # Somebody else is looking at that many right now; they cannot be told from missing ones.
                 continue

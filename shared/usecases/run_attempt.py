@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 
-from shared.contract import metrics
+from shared.contract import envelope, metrics
 from shared.core import lifecycle
 from shared.core.account import AccountSpec
 from shared.core.errors import (
@@ -29,9 +29,11 @@ from shared.core.ports import (
     Delivery,
     EffectStore,
     JobStore,
+    SignalLedger,
     Telemetry,
     Vendor,
 )
+from shared.core.switches import lane_scopes
 from shared.usecases.budgets import Budgets
 from shared.usecases.context import Context, Task
 from shared.usecases.deadline import Deadline
@@ -42,6 +44,7 @@ from shared.usecases.recover import recover
 from shared.usecases.settle import settle
 from shared.usecases.spend import Spender
 from shared.usecases.switchboard import SwitchBoard
+from shared.usecases.tally import Tally
 
 STORE_PAUSE_S = 15
 TASK_VERSION = 1
@@ -70,6 +73,9 @@ class Worker:
     budgets: Budgets = field(default_factory=Budgets)
     accounts: tuple[AccountSpec, ...] = ()
     """The accounts of the lane, as configured."""
+    tally: Tally = field(default_factory=Tally)
+    signals: SignalLedger | None = None
+    """Where what was counted is written, once a batch."""
 
 
 def run_attempt(delivery: Delivery, worker: Worker, *, by: str, deadline: Deadline) -> Answer:
@@ -84,6 +90,7 @@ def run_attempt(delivery: Delivery, worker: Worker, *, by: str, deadline: Deadli
         answer = Answer.RETURN
     except Exception as exc:
         worker.telemetry.error("worker_fault", exc, message_id=delivery.message_id, job_id=delivery.job_id)
+        worker.tally.broke()
         answer = Answer.RETURN
     if answer is Answer.RETURN:
         worker.telemetry.count(metrics.NACKED, lane=worker.lane.name)
@@ -100,18 +107,19 @@ def _attempt(delivery: Delivery, worker: Worker, by: str, deadline: Deadline) ->
     if deadline.remaining_s <= 0:
         return Answer.RETURN
     job_id = delivery.job_id
-    if worker.board.read().standing(_lane_scopes(worker.lane)).closes_claims:
-        return _hold_unclaimed(job_id, worker)
-    job = _take(job_id, worker, by)
+    if worker.board.read().standing(lane_scopes(worker.lane.name, worker.lane.vendors)).closes_claims:
+        return _hold_unclaimed(job_id, delivery, worker)
+    job = _take(job_id, delivery, worker, by)
     if not isinstance(job, Job):
         return job
+    worker.tally.claimed(job, worker.clock.now())
     try:
         outcome = _outcome_of(job, delivery, worker, deadline)
     except ControlUnreadable as exc:
         # Claimed, and the switches went out of sight: nothing more is sent, and no attempt is used for it.
         worker.telemetry.error("attempt_store_fault", exc, job_id=job_id)
         outcome = Defer(worker.clock.now() + timedelta(seconds=STORE_PAUSE_S), f"store:{exc.code}")
-    settle(
+    after = settle(
         job,
         outcome,
         lane=worker.lane,
@@ -120,10 +128,11 @@ def _attempt(delivery: Delivery, worker: Worker, by: str, deadline: Deadline) ->
         clock=worker.clock,
         telemetry=worker.telemetry,
     )
+    worker.tally.settled(after, outcome)
     return Answer.ACKNOWLEDGE
 
 
-def _take(job_id: str, worker: Worker, by: str) -> Job | Answer:
+def _take(job_id: str, delivery: Delivery, worker: Worker, by: str) -> Job | Answer:
     """The claimed job, or what to do with the message instead."""
     jobs, clock = worker.jobs, worker.clock
     claim = persist(lambda: jobs.claim(job_id, by=by, now=clock.now()), clock)
@@ -132,36 +141,50 @@ def _take(job_id: str, worker: Worker, by: str) -> Job | Answer:
         back = recover(seen, worker.lane, jobs=jobs, effects=worker.effects, clock=clock, telemetry=worker.telemetry)
         if back is None:
             return Answer.RETURN
+        worker.tally.recovered(back)
         if back.status is Status.FAILED:
             return Answer.ACKNOWLEDGE
         # It stands in the waiting index now, so a crash here is safe; go on and take it at once.
         claim = persist(lambda: jobs.claim(job_id, by=by, now=clock.now()), clock)
     if isinstance(claim, Claimed):
         return claim.job
-    return _unclaimed(claim.job, job_id, worker)
+    return _unclaimed(claim.job, delivery, worker)
 
 
-def _unclaimed(job: Job | None, job_id: str, worker: Worker) -> Answer:
+def _unclaimed(job: Job | None, delivery: Delivery, worker: Worker) -> Answer:
     if job is None:
         # Expired or never there: returned, so that triage keeps a trace of it.
-        worker.telemetry.event("job_missing", job_id=job_id, lane=worker.lane.name)
+        worker.telemetry.event("job_missing", job_id=delivery.job_id, lane=worker.lane.name)
         return Answer.RETURN
     if job.status is Status.PROCESSING:
         return Answer.RETURN
     if job.status is Status.QUEUED and not job.waits:
         return _hold(job, "early", worker)
-    return Answer.ACKNOWLEDGE
+    return _letter_back(job, delivery, worker)
 
 
-def _hold_unclaimed(job_id: str, worker: Worker) -> Answer:
+def _hold_unclaimed(job_id: str, delivery: Delivery, worker: Worker) -> Answer:
     """A closed switch: the job goes to the waiting index with the reason, the message is acknowledged."""
     job = persist(lambda: worker.jobs.get(job_id), worker.clock)
     if job is None or job.status is Status.PROCESSING:
         return Answer.RETURN
     if job.status is not Status.QUEUED:
-        return Answer.ACKNOWLEDGE
+        return _letter_back(job, delivery, worker)
     standing = worker.board.read().for_job(job, worker.lane.vendors)
     return _hold(job, f"switches:{standing.scope}", worker)
+
+
+def _letter_back(job: Job, delivery: Delivery, worker: Worker) -> Answer:
+    """The message of an ended job is done with. One that is a failed job's dead letter was moved here without a plan:
+    nothing is replayed, and the row asks the sweeper for its letter before this one is gone."""
+    if job.status is not Status.FAILED or job.waits or not envelope.is_dead_letter(delivery.body):
+        return Answer.ACKNOWLEDGE
+    try:
+        persist(lambda: worker.jobs.move(job, lifecycle.letter_taken(job, worker.clock.now())), worker.clock)
+    except RowMoved:
+        return Answer.RETURN
+    worker.telemetry.event("dead_letter_moved", job_id=job.job_id, lane=job.lane)
+    return Answer.ACKNOWLEDGE
 
 
 def _hold(job: Job, reason: str, worker: Worker) -> Answer:
@@ -199,7 +222,9 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         clock=worker.clock,
         deadline=deadline,
         telemetry=worker.telemetry,
-        spender=Spender(job=job, budgets=worker.budgets, clock=worker.clock, telemetry=worker.telemetry),
+        spender=Spender(
+            job=job, budgets=worker.budgets, clock=worker.clock, telemetry=worker.telemetry, tally=worker.tally
+        ),
     )
     ctx = Context(
         job=job,
@@ -233,7 +258,3 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
     if isinstance(outcome, Done) and ctx.replayed and not ctx.sent and not ctx.withheld:
         return Done("already_done", outcome.ref)
     return outcome
-
-
-def _lane_scopes(lane: LaneSpec) -> tuple[str, ...]:
-    return ("all", f"lane/{lane.name}", *(f"vendor/{vendor}" for vendor in lane.vendors))

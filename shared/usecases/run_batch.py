@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from shared.core.ports import Delivery
 from shared.usecases.deadline import Deadline
 from shared.usecases.run_attempt import Answer, Worker, run_attempt
+from shared.usecases.tally import write_tally
 
 Side = Callable[[tuple[int, Delivery]], Answer]
 Spread = Callable[[Side, Sequence[Delivery], int], list[Answer]]
@@ -30,7 +31,11 @@ def run_batch(
     deadline: Deadline,
     spread: Spread = in_threads,
 ) -> list[str]:
-    """The ids of the messages to return to the queue; always a subset of what came in."""
+    """The ids of the messages to return to the queue; always a subset of what came in.
+
+    What was counted is written once, at the end: one write a batch, whatever its size, and none of its messages fails
+    because that write does.
+    """
 
     def one(numbered: tuple[int, Delivery]) -> Answer:
         # The place in the batch is part of who claims: the same message may be delivered twice in one batch,
@@ -42,6 +47,13 @@ def run_batch(
     worker.budgets.expect(len(deliveries), max(1.0, deadline.remaining_s))
     answers = spread(one, deliveries, min(worker.lane.parallel, len(deliveries)))
     worker.budgets.give_back()
+    write_tally(
+        worker.tally,
+        lane=worker.lane.name,
+        signals=worker.signals,
+        clock=worker.clock,
+        telemetry=worker.telemetry,
+    )
     return [
         delivery.message_id for delivery, answer in zip(deliveries, answers, strict=True) if answer is Answer.RETURN
     ]

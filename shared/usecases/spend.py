@@ -16,6 +16,7 @@ from shared.core.rate import Want
 from shared.usecases.budgets import Budgets
 from shared.usecases.ending import EndAttempt
 from shared.usecases.permit import Checked, Denied, OverLimit, Permit
+from shared.usecases.tally import Tally
 
 BUDGET, AUTH = "budget", "auth"
 """Why a job was put back by its account: for want of a permit, or for credentials that were refused."""
@@ -37,6 +38,7 @@ class Spending:
 
     def heard(self, answer: Answer) -> Defer | None:
         """Tell the account. A `Defer` where the answer is the account's trouble: no attempt is used for it."""
+        self.spender.tally.heard(self.vendor, answer)
         if self.permit is None:
             return None
         self.told = True
@@ -63,6 +65,7 @@ class Spender:
     budgets: Budgets
     clock: Clock
     telemetry: Telemetry
+    tally: Tally = field(default_factory=Tally)
     _repeated: dict[str, Want] = field(default_factory=dict)
     _bundles: dict[str, Permit] = field(default_factory=dict)
 

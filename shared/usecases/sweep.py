@@ -1,4 +1,4 @@
-"""Sweep: claims made by runs have no message to rescue them; the sweeper reads them from the index."""
+"""Sweep: what no message brings back: claims of dead runs, and dead letters that were moved without a plan."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from shared.core import lifecycle
-from shared.core.errors import UnreadableRow
+from shared.core.errors import RowMoved, UnreadableRow
+from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
-from shared.core.ports import Clock, EffectStore, JobStore, Telemetry
+from shared.core.message import dead_letter_of
+from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, Telemetry
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
 
@@ -22,29 +24,64 @@ class Swept:
 
     recovered: int = 0
     overdue: int = 0
+    letters: int = 0
 
     def counts(self, lane: str) -> dict[str, int]:
         """For the run record, by lane."""
-        return {f"{lane}.recovered": self.recovered, f"{lane}.overdue": self.overdue}
+        return {
+            f"{lane}.recovered": self.recovered,
+            f"{lane}.overdue": self.overdue,
+            f"{lane}.letters": self.letters,
+        }
 
 
-def sweep(lane: LaneSpec, *, jobs: JobStore, effects: EffectStore, clock: Clock, telemetry: Telemetry) -> Swept:
-    """Recover stale run claims; report jobs that have been due for minutes and still wait."""
+def sweep(
+    lane: LaneSpec,
+    *,
+    jobs: JobStore,
+    effects: EffectStore,
+    dead_letters: DeadLetterQueues,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> Swept:
+    """Recover stale run claims; send dead letters again that were moved without a plan; report jobs that have been due
+    for minutes and still wait."""
     done = Swept()
     now = clock.now()
     stale_before = now - timedelta(seconds=lane.claim_timeout_s)
     for entry in jobs.claimed_by_runs(lane, before=stale_before, limit=LIMIT):
-        try:
-            job = persist(lambda job_id=entry.job_id: jobs.get(job_id), clock)  # type: ignore[misc]
-        except UnreadableRow as exc:
-            telemetry.error("row_unreadable", exc, job_id=entry.job_id)
-            continue
+        job = _row(entry.job_id, jobs, clock, telemetry)
         if job is not None and lifecycle.is_stale(job, lane, now):
             done.recovered += (
                 recover(job, lane, jobs=jobs, effects=effects, clock=clock, telemetry=telemetry) is not None
             )
+    for entry in jobs.letters_missing(lane, before=now, limit=LIMIT):
+        job = _row(entry.job_id, jobs, clock, telemetry)
+        if job is not None and job.status is Status.FAILED and job.waits:
+            done.letters += _send_letter(job, jobs, dead_letters, clock)
     overdue = jobs.waiting(lane, due_before=now - timedelta(seconds=OVERDUE_S), limit=LIMIT)
     done.overdue = len(overdue)
     if overdue:
         telemetry.event("waiting_overdue", lane=lane.name, count=len(overdue))
     return done
+
+
+def _send_letter(job: Job, jobs: JobStore, dead_letters: DeadLetterQueues, clock: Clock) -> bool:
+    """Sent first, then noted: a second letter does no harm, a missing one does. While somebody's move task runs it may
+    be moved again at once; then the next sweep sends it again."""
+    if persist(lambda: dead_letters.send([dead_letter_of(job)]), clock):
+        return False
+    try:
+        persist(lambda: jobs.move(job, lifecycle.letter_sent(job)), clock)
+    except RowMoved:
+        # Replayed, dismissed or resolved meanwhile: triage removes a letter that nobody needs.
+        return False
+    return True
+
+
+def _row(job_id: str, jobs: JobStore, clock: Clock, telemetry: Telemetry) -> Job | None:
+    try:
+        return persist(lambda: jobs.get(job_id), clock)
+    except UnreadableRow as exc:
+        telemetry.error("row_unreadable", exc, job_id=job_id)
+        return None

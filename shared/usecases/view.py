@@ -189,13 +189,22 @@ class Viewer:
         if self._telemetry is not None:
             self._telemetry.error("budget_unreadable", exc, account=spec.name)
 
+    def _cap(self, lane: LaneSpec) -> int:
+        """The wanted cap; a row that cannot be read stops nobody: the baseline counts then, loudly."""
+        try:
+            return self._control.cap(lane.name) or lane.baseline
+        except UnreadableRow as exc:
+            if self._telemetry is not None:
+                self._telemetry.error("cap_unreadable", exc, lane=lane.name)
+            return lane.baseline
+
     def _capacity_of(self, lane: LaneSpec) -> Capacity:
         now = self._clock.now()
         known = self._capacity.get(lane.name)
         if known is not None and now - known[0] < timedelta(seconds=CACHED_S):
             return known[1]
         # Whatever the control table says, the ceiling holds.
-        cap = min(self._control.cap(lane.name) or lane.baseline, lane.ceiling)
+        cap = min(self._cap(lane), lane.ceiling)
         # What runs is no backlog: only messages that wait for a worker fill the window.
         depth = self._queues.depth(lane.name)
         capacity = Capacity(depth=depth.visible + depth.delayed, limit=lane.queue_limit_at(cap))

@@ -61,7 +61,9 @@ def _clients(**where: str) -> AwsClients:
     )
     return AwsClients(
         **{
-            service: session.client(service, config=settings(service, validate=True), **where)
-            for service in ("dynamodb", "sqs", "s3")
+            f"{service}_" if service == "lambda" else service: session.client(
+                service, config=settings(service, validate=True), **where
+            )
+            for service in ("dynamodb", "sqs", "s3", "lambda", "iam")
         }
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -55,6 +57,30 @@ def create_queues(client: Any, stage: str, lanes: Iterable[str]) -> tuple[Mappin
         queues[lane] = client.create_queue(QueueName=names.queue(stage, lane))["QueueUrl"]
         dead[lane] = client.create_queue(QueueName=names.dead_letter_queue(stage, lane))["QueueUrl"]
     return queues, dead
+
+
+def create_source(clients: Any, stage: str, lane: str, url: str) -> None:
+    """Create a lane's worker with its alias, fed by its queue with a cap of 2. Nothing of it ever runs."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as package:
+        package.writestr("handler.py", "handler = print")
+    name = names.function(stage, names.worker(lane))
+    role = clients.iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    clients.lambda_.create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Role=role,
+        Handler="handler.handler",
+        Code={"ZipFile": archive.getvalue()},
+        Publish=True,
+    )
+    clients.lambda_.create_alias(FunctionName=name, Name=names.LIVE, FunctionVersion="1")
+    attributes = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    clients.lambda_.create_event_source_mapping(
+        EventSourceArn=attributes["QueueArn"],
+        FunctionName=f"{name}:{names.LIVE}",
+        ScalingConfig={"MaximumConcurrency": 2},
+    )
 
 
 def _schema(keys: list[str]) -> list[dict[str, str]]:

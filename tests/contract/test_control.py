@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from shared.adapters import rows
 from shared.contract import table
+from shared.core.capacity import CapacityState, Pin
 from shared.core.errors import UnreadableRow
+from shared.core.severity import Severity
+from shared.core.signals import Moved
 from shared.core.switches import Level, Switches
-from tests.builders import a_switch
+from tests.builders import NOW, a_switch
 from tests.contract.worlds import World
 
 
@@ -93,3 +99,101 @@ def test_an_unreadable_cap_is_named(world: World) -> None:
     world.plant("control", {table.PK: {"S": table.cap_pk("support")}, "cap": {"S": "many"}})
     with pytest.raises(UnreadableRow, match="cap"):
         world.control.cap("support")
+
+
+# ------------------------------------------------------------------------------------------------ capacity
+MINUTE = timedelta(minutes=1)
+WHOLE = CapacityState(
+    cap=6,
+    version=1,
+    changed_at=NOW,
+    lowered_at=NOW - MINUTE,
+    calm_since=NOW - 2 * MINUTE,
+    looked_at=NOW,
+    moved=Moved(at=NOW - MINUTE, age_s=7),
+    pin=Pin(cap=6, until=NOW + MINUTE, by="operator", why="incident 7"),
+    stopped=True,
+    reason="operator_pin",
+    severity=Severity.SEVERE,
+    age_s=301,
+)
+
+
+def test_a_capacity_is_read_back_as_it_was_written(world: World) -> None:
+    """Everything, and then only what is left of it; the wanted cap is its cap."""
+    assert world.control.capacity("support") is None
+    assert world.control.set_capacity("support", None, WHOLE)
+    assert (world.control.capacity("support"), world.control.cap("support")) == (WHOLE, 6)
+    bare = CapacityState(cap=2, version=2)
+    assert world.control.set_capacity("support", WHOLE, bare)
+    assert world.control.capacity("support") == bare
+    assert world.control.capacity("other") is None
+
+
+@pytest.mark.fault("E2", "E1")
+def test_of_two_writers_from_one_version_one_wins(world: World) -> None:
+    """However many decide from what they saw: versions rise by one, and the losers are told."""
+    world.control.set_capacity("support", None, WHOLE)
+    wanted = [replace(WHOLE, cap=cap, version=2) for cap in range(2, 10)]
+    with ThreadPoolExecutor(world.threads) as pool:
+        won = list(pool.map(lambda after: world.control.set_capacity("support", WHOLE, after), wanted))
+    assert won.count(True) == 1
+    assert world.control.capacity("support") == wanted[won.index(True)]
+    assert not world.control.set_capacity("support", None, replace(WHOLE, version=1))
+
+
+def test_a_write_that_was_applied_before_counts_as_written(world: World) -> None:
+    """Its reply may have been lost."""
+    world.control.set_capacity("support", None, WHOLE)
+    assert world.control.set_capacity("support", None, WHOLE)
+
+
+def test_a_cap_of_before_there_were_versions_is_a_state(world: World) -> None:
+    """It can be read, and written over."""
+    world.plant("control", rows.cap_item("support", 4))
+    old = world.control.capacity("support")
+    assert old == CapacityState(cap=4)
+    assert world.control.set_capacity("support", old, WHOLE)
+
+
+@pytest.mark.fault("E5")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cap", {"N": "-1"}),
+        ("cap", {"N": "100000"}),
+        ("version", {"S": "one"}),
+        ("changed_at", {"S": "yesterday"}),
+        ("pin", {"S": "yes"}),
+        ("pin", {"M": {"cap": {"N": "4"}}}),
+        ("severity", {"S": "dire"}),
+        ("stopped", {"S": "yes"}),
+    ],
+)
+def test_a_corrupt_capacity_is_named(world: World, name: str, value: dict[str, Any]) -> None:
+    """It is not taken for none, nor for a cap."""
+    world.plant("control", {**rows.cap_item("support", 4), name: value})
+    with pytest.raises(UnreadableRow, match=name):
+        world.control.capacity("support")
+
+
+# -------------------------------------------------------------------------------------------------- trips
+@pytest.mark.req("C13")
+@pytest.mark.fault("E1")
+def test_a_trip_closes_what_is_open_and_nothing_else(world: World) -> None:
+    """Also as the first switch ever; what a person closed is neither loosened nor renamed."""
+    trip = a_switch("lane/support", Level.ROUTE_ONLY, by="governor")
+    assert world.control.trip(trip)
+    assert world.control.switches().entries == {"lane/support": trip}
+    world.control.set_switch(a_switch("lane/support", Level.HALT))
+    assert not world.control.trip(trip)
+    assert world.control.switches().entries["lane/support"].level is Level.HALT
+
+
+def test_a_trip_does_not_turn_paid_calls_on(world: World) -> None:
+    """Somebody turned them off meanwhile: the trip is refused, and a second look takes it along."""
+    world.control.set_switch(a_switch("lane/support", Level.NORMAL, automation_enabled=False))
+    assert not world.control.trip(a_switch("lane/support", Level.ROUTE_ONLY))
+    both = a_switch("lane/support", Level.ROUTE_ONLY, automation_enabled=False)
+    assert world.control.trip(both)
+    assert world.control.switches().entries["lane/support"] == both

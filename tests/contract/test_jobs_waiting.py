@@ -125,6 +125,29 @@ def test_jobs_claimed_by_a_run_stand_in_the_index_by_their_claim(world: World) -
     assert len(world.jobs.waiting(lane, due_before=NOW + 9 * MINUTE, limit=10)) == 1
 
 
+@pytest.mark.fault("F4")
+@pytest.mark.parametrize("lane", ["support", "outreach", "rewrite"])
+def test_a_failed_job_that_lost_its_letter_is_found(world: World, lane: str) -> None:
+    """In an index of its own, whatever the lane's admission; nobody takes it for a waiting job, and it can leave."""
+    spec = LANES[lane]
+    job = a_job(lane=lane, status=Status.FAILED)
+    world.jobs.put(job)
+    assert world.jobs.letters_missing(spec, before=NOW + MINUTE, limit=10) == []
+    marked = lifecycle.letter_taken(job, NOW)
+    world.jobs.move(job, marked)
+    world.jobs.move(job, marked)
+    (entry,) = world.jobs.letters_missing(spec, before=NOW, limit=10)
+    assert (entry.job_id, entry.due) == (job.job_id, NOW)
+    assert world.jobs.get(job.job_id) == marked
+    assert world.jobs.claimed_by_runs(spec, before=NOW + MINUTE, limit=10) == []
+    if spec.admission != "fair":
+        assert world.jobs.waiting(spec, due_before=NOW + MINUTE, limit=10) == []
+    released = lifecycle.replayed(marked, "p", NOW + MINUTE)
+    world.jobs.move(marked, released)
+    assert world.jobs.get(job.job_id) == released
+    assert world.jobs.letters_missing(spec, before=NOW + MINUTE, limit=10) == []
+
+
 # ------------------------------------------------------------------------------------------------- scan
 def test_a_scan_gives_every_job_once_over_all_segments(world: World) -> None:
     """Segments divide the table: together they are all of it."""

@@ -14,12 +14,18 @@ from shared.adapters.aws.content import S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
+from shared.adapters.aws.event_sources import LambdaActuator
 from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.ledger import DynamoDbLedger
+from shared.adapters.aws.plans import DynamoDbPlanStore
 from shared.adapters.aws.queues import SqsLaneQueues
+from shared.adapters.aws.resolutions import DynamoDbResolutionStore
+from shared.adapters.aws.signals import DynamoDbSignalLedger
 from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import VirtualClock
+from shared.adapters.memory.event_sources import MemoryActuator
+from shared.adapters.memory.plans import MemoryPlanStore, MemoryResolutionStore
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
     MemoryContentStore,
@@ -28,11 +34,14 @@ from shared.adapters.memory.stores import (
     MemoryHistory,
     MemoryJobStore,
     MemoryLedger,
+    MemorySignalLedger,
 )
 from shared.adapters.meter import Meter
 from shared.contract import names, table
 from shared.core.lane import LaneSpec
+from shared.core.plan_ports import PlanStore, ResolutionStore
 from shared.core.ports import (
+    Actuator,
     BudgetLedger,
     ContentStore,
     ControlStore,
@@ -42,9 +51,10 @@ from shared.core.ports import (
     JobStore,
     LaneQueues,
     Ledger,
+    SignalLedger,
 )
 from tests.builders import a_lane
-from tests.contract.tables import create_queues, create_tables
+from tests.contract.tables import create_queues, create_source, create_tables
 
 LANES: Mapping[str, LaneSpec] = {
     lane.name: lane
@@ -103,6 +113,11 @@ class World(Protocol):
         """The vendor accounts on the ledger table."""
         ...
 
+    @property
+    def signals(self) -> SignalLedger:
+        """What lanes were seen to do, on the ledger table."""
+        ...
+
     def other_budgets(self) -> BudgetLedger:
         """The same accounts, as another environment sees them."""
         ...
@@ -110,6 +125,16 @@ class World(Protocol):
     @property
     def history(self) -> History:
         """The history table."""
+        ...
+
+    @property
+    def plans(self) -> PlanStore:
+        """Redrive plans on the history table."""
+        ...
+
+    @property
+    def resolutions(self) -> ResolutionStore:
+        """Resolutions on the history table."""
         ...
 
     @property
@@ -125,6 +150,11 @@ class World(Protocol):
     @property
     def content(self) -> ContentStore:
         """The content store."""
+        ...
+
+    @property
+    def actuator(self) -> Actuator:
+        """The event sources of the lanes' workers: that of `support` has a cap of 2."""
         ...
 
     def plant(self, name: str, item: Item) -> None:
@@ -157,10 +187,13 @@ class MemoryWorld:
         self.control = MemoryControlStore(meter=self.meter)
         self.ledger = MemoryLedger(meter=self.meter)
         self.budgets = MemoryBudgetLedger()
+        self.signals = MemorySignalLedger(meter=self.meter)
         self.history = MemoryHistory(meter=self.meter)
+        self.plans, self.resolutions = MemoryPlanStore(), MemoryResolutionStore()
         self.dead_letters = MemoryDeadLetterQueues(clock=clock)
         self.queues = MemoryLaneQueues(clock=clock, lanes=LANES, dead_letters=self.dead_letters)
         self.content = MemoryContentStore(meter=self.meter)
+        self.actuator = MemoryActuator(["support"])
 
     def other_budgets(self) -> MemoryBudgetLedger:
         """Memory has no view of its own."""
@@ -174,6 +207,8 @@ class MemoryWorld:
                 self.jobs.plant(item)
             case "effects":
                 self.effects._rows.setdefault(pk, {})[item[table.SK]["S"]] = item
+            case "ledger":
+                self.signals._rows.setdefault(pk.removeprefix(table.signals_pk("")), {})[item[table.SK]["S"]] = item
             case "control" if pk == table.SWITCHES:
                 self.control._item = item
             case "control":
@@ -183,6 +218,8 @@ class MemoryWorld:
         """From the dictionaries."""
         if name == "jobs":
             return self.jobs.item(table.job_id_from(pk))
+        if pk.startswith(table.signals_pk("")):
+            return self.signals._rows[pk.removeprefix(table.signals_pk(""))].get(sk or "")
         rows: dict[str, dict[str, Item]] = {"effects": self.effects._rows, "ledger": self.ledger._rows}[name]
         return rows[pk.removeprefix(table.run_pk(""))].get(sk or "")
 
@@ -202,6 +239,8 @@ class AwsClients:
     dynamodb: Any
     sqs: Any
     s3: Any
+    lambda_: Any
+    iam: Any
 
 
 class AwsWorld:
@@ -241,8 +280,22 @@ class AwsWorld:
         return DynamoDbBudgetLedger(client=self._clients.dynamodb, table_name=self._table("ledger"), meter=self.meter)
 
     @cached_property
+    def signals(self) -> DynamoDbSignalLedger:
+        return DynamoDbSignalLedger(client=self._clients.dynamodb, table_name=self._table("ledger"), meter=self.meter)
+
+    @cached_property
     def history(self) -> DynamoDbHistory:
         return DynamoDbHistory(client=self._clients.dynamodb, table_name=self._table("history"), meter=self.meter)
+
+    @cached_property
+    def plans(self) -> DynamoDbPlanStore:
+        return DynamoDbPlanStore(client=self._clients.dynamodb, table_name=self._table("history"), meter=self.meter)
+
+    @cached_property
+    def resolutions(self) -> DynamoDbResolutionStore:
+        return DynamoDbResolutionStore(
+            client=self._clients.dynamodb, table_name=self._table("history"), meter=self.meter
+        )
 
     @cached_property
     def _urls(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -263,6 +316,11 @@ class AwsWorld:
             Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": self._clients.s3.meta.region_name}
         )
         return S3ContentStore(client=self._clients.s3, bucket=bucket, meter=self.meter)
+
+    @cached_property
+    def actuator(self) -> LambdaActuator:
+        create_source(self._clients, self.stage, "support", self._urls[0]["support"])
+        return LambdaActuator(client=self._clients.lambda_, stage=self.stage, meter=self.meter)
 
     def plant(self, name: str, item: Item) -> None:
         """A plain put."""

@@ -31,6 +31,7 @@ from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.adapters.budget_rows import budget_key
 from shared.client import Penstock
 from shared.contract import envelope, names, table
+from shared.core.capacity import CapacityState, Pin, pinned, unpinned
 from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.errors import UnreadableRow
 from shared.core.feedback import changed
@@ -39,6 +40,7 @@ from shared.core.lane import LaneSpec
 from shared.core.moment import whole_ms
 from shared.core.rate import SECOND, us_of
 from shared.core.switches import Level, Switch
+from tests.e2e.events import send_event
 
 STAGE, LANE, TASK, VENDOR = "local", "support", "answer_event", "helpdesk"
 EXTRACTION = "extraction"
@@ -162,6 +164,13 @@ class LocalStage:
         sqs = self.clients.of("sqs")
         sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=queue)["QueueUrl"], MessageBody=body)
 
+    def source(self) -> dict[str, Any]:
+        """The event source of the lane's worker."""
+        worker = f"{names.function(STAGE, names.worker(LANE))}:{names.LIVE}"
+        found = self.clients.of("lambda").list_event_source_mappings(FunctionName=worker)["EventSourceMappings"]
+        whole: dict[str, Any] = self.clients.of("lambda").get_event_source_mapping(UUID=found[0]["UUID"])
+        return whole
+
     def switch(self, level: Level, scope: str = f"lane/{LANE}") -> None:
         self.control.set_switch(Switch(scope=scope, level=level, by="test", why="a test", at=datetime.now(UTC)))
 
@@ -197,6 +206,7 @@ def a_row(key: str, *, age: timedelta = timedelta(hours=3), **changes: Any) -> J
 def walk_every_path(stage: LocalStage) -> None:
     """Drive every function through every call it can make."""
     _open_path_and_retry(stage)
+    _event(stage)
     _document(stage)
     _account_not_kept(stage)
     _line_ahead(stage)
@@ -205,6 +215,7 @@ def walk_every_path(stage: LocalStage) -> None:
     _dead_letters(stage)
     _sweep(stage)
     _audit(stage)
+    _govern(stage)
 
 
 def _open_path_and_retry(stage: LocalStage) -> None:
@@ -214,6 +225,15 @@ def _open_path_and_retry(stage: LocalStage) -> None:
     stage.run("dispatcher")
     jobs = stage.ended(done, future, malformed)
     assert [job.status for job in jobs] == [Status.COMPLETED, Status.COMPLETED, Status.FAILED]
+
+
+def _event(stage: LocalStage) -> None:
+    """An event from outside, and one that somebody forged."""
+    event_id = f"evt-{uuid.uuid4().hex[:12]}"
+    assert send_event(stage, event_id, key="x" * 40)[0] == 401
+    status, told = send_event(stage, event_id)
+    assert status == 202
+    stage.ended(told["job_id"])
 
 
 def _document(stage: LocalStage) -> None:
@@ -373,6 +393,34 @@ def _audit(stage: LocalStage) -> None:
     stage.run("auditor")
     until(lambda: stage.job(lost.job_id).status.ended, 30, "the lost job to run")
     assert stage.job(dead.job_id).status is not Status.PROCESSING
+
+
+def _govern(stage: LocalStage) -> None:
+    """A pin reaches the event source and goes again; a halted lane's source feeds nobody until it is opened."""
+    for cap in (5, 2):
+        _pin(stage, cap)
+        stage.run("governor")
+        until(lambda: stage.source()["ScalingConfig"]["MaximumConcurrency"] == cap, 10, f"a cap of {cap}")  # noqa: B023
+    state = stage.control.capacity(LANE)
+    assert state is not None
+    assert stage.control.set_capacity(LANE, state, unpinned(state))
+    for level, state_word in ((Level.HALT, "Disabled"), (Level.NORMAL, "Enabled")):
+        stage.switch(level)
+        stage.run("governor")
+        until(lambda: stage.source()["State"] == state_word, 10, f"the event source to be {state_word}")  # noqa: B023
+    assert stage.run("governor")["counts"][f"{LANE}.cap"] == 2
+
+
+def _pin(stage: LocalStage, cap: int) -> None:
+    """As an operator does, beside a governor that writes the same row."""
+    now = whole_ms(datetime.now(UTC))
+    pin = Pin(cap=cap, until=now + timedelta(minutes=10), by="test", why="a test")
+    for _ in range(5):
+        seen = stage.control.capacity(LANE)
+        state = seen or CapacityState(cap=stage.lanes[LANE].baseline)
+        if stage.control.set_capacity(LANE, seen, pinned(state, pin, now)):
+            return
+    raise AssertionError("the row was written by others five times")
 
 
 def _letter_taken(stage: LocalStage, job_id: str) -> bool:

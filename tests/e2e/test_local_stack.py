@@ -188,7 +188,7 @@ def test_calls_are_recorded_by_function(local_stack: StackState, local_clients: 
     index = f"arn:aws:dynamodb:{where}:table/{names.table(STAGE, 'jobs')}/index/{names.WAITING_INDEX}"
     _until(lambda: ("dynamodb:Query", index) in stack.calls(local_stack.name)[function])
     workers = map(names.worker, load_stage(STAGE).lanes)
-    known = {names.function(STAGE, name) for name in (*names.ENGINE_FUNCTIONS, *workers)}
+    known = {names.function(STAGE, name) for name in (*names.ENGINE_FUNCTIONS, *workers, names.intake("support"))}
     assert set(stack.calls(local_stack.name)) <= known
     assert not [pair for pairs in stack.calls(local_stack.name).values() for pair in pairs if "unreadable" in pair[0]]
 

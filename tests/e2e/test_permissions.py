@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from infra.grants import GRANTS, WORKER, Resource
+from infra.grants import GRANTS, INTAKE, WORKER, Resource
 from ops.local import stack
 from shared.contract import names
 from tests.e2e.paths import EXTRACTION, LANE, STAGE, LocalStage, walk_every_path
+from tests.e2e.redrive_paths import walk_a_redrive
 
 UNUSED: dict[tuple[str, Resource, str], str] = {
     (WORKER, Resource.CONTENT_KEY, "kms:Decrypt"): "S3 calls it on the function's behalf",
     (WORKER, Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
     ("triage", Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
+    (INTAKE, Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
 }
 """Grants that no call on the local stack can show, each with its reason."""
 
@@ -20,6 +22,7 @@ UNUSED: dict[tuple[str, Resource, str], str] = {
 @pytest.fixture(scope="module")
 def called(stage: LocalStage) -> dict[str, set[tuple[str, str]]]:
     walk_every_path(stage)
+    walk_a_redrive(stage)
     return stack.calls(stage.state.name)
 
 
@@ -30,17 +33,20 @@ def test_a_function_calls_what_it_is_granted_and_nothing_else(
 ) -> None:
     """Action by action, resource by resource; an exception is listed with its reason."""
     # One entry serves every worker: what any lane calls is needed.
-    deployed = [names.worker(lane) for lane in (LANE, EXTRACTION)] if function == WORKER else [function]
+    several = {WORKER: [names.worker(lane) for lane in (LANE, EXTRACTION)], INTAKE: [names.intake(LANE)]}
+    deployed = several.get(function, [function])
     calls = set().union(*(called.get(names.function(STAGE, name), set()) for name in deployed))
-    made = {(_resource(arn), action) for action, arn in calls}
+    made = {(_resource(arn, function), action) for action, arn in calls}
     granted = {(grant.on, action) for grant in GRANTS[function] if not grant.by_platform for action in grant.actions}
     excused = {(on, action) for of, on, action in UNUSED if of == function}
     assert set() == made - granted, "called without a grant"
     assert excused == granted - made, "granted and never called (or an exception that no longer holds)"
 
 
-def _resource(arn: str) -> Resource:
+def _resource(arn: str, function: str) -> Resource:
     """What an ARN is, in the words of the grants."""
+    if arn == "*":
+        return Resource.ANY_EVENT_SOURCE
     kind = arn.split(":")[2]
     tail = arn.rpartition(":")[2]
     if kind == "dynamodb":
@@ -48,4 +54,8 @@ def _resource(arn: str) -> Resource:
         return Resource.WAITING if name == "jobs/index/waiting" else Resource(name)
     if kind == "sqs":
         return Resource.DEAD_LETTERS if tail.endswith("-dlq") else Resource.LANE_QUEUES
-    return {"s3": Resource.CONTENT, "secretsmanager": Resource.SECRET, "kms": Resource.CONTENT_KEY}[kind]
+    if kind == "lambda":
+        return Resource.EVENT_SOURCES
+    # Keys of objects are not recorded; that the intake puts payloads alone, its role says.
+    objects = Resource.PAYLOADS if function == INTAKE else Resource.CONTENT
+    return {"s3": objects, "secretsmanager": Resource.SECRET, "kms": Resource.CONTENT_KEY}[kind]

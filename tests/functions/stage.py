@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from shared.adapters.memory.event_sources import MemoryActuator
 from shared.adapters.memory.vendor import MemoryVendor
 from shared.contract import env, envelope
 from shared.core.account import AccountSpec
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job
 from shared.core.ports import Clock
-from shared.runtime import wiring
+from shared.runtime import governor, wiring
 from shared.runtime.settings import WorkerSettings
 from shared.usecases.context import Task
 from shared.usecases.run_attempt import Worker
@@ -34,13 +35,17 @@ ENVIRONMENT = {
     env.EFFECTS_TABLE: "effects",
     env.CONTROL_TABLE: "control",
     env.LEDGER_TABLE: "ledger",
+    env.HISTORY_TABLE: "history",
     env.CONTENT_BUCKET: "content",
     env.QUEUE_URLS: json.dumps({"support": "https://sqs/support"}),
     env.DLQ_URLS: json.dumps({"support": "https://sqs/support-dlq"}),
     env.VENDORS: "{}",
     env.PERIOD_S: "60",
 }
-HANDLERS = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support", "extraction")
+HANDLERS = (
+    *("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
+    *("support", "extraction"),
+)
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Stage:
     """A deployed stage in memory."""
 
     desk: Desk
+    actuator: MemoryActuator
     invocations: int = 0
     handlers: dict[str, Any] = field(default_factory=dict)
 
@@ -114,22 +120,29 @@ def a_stage(
             telemetry=telemetry,
             budgets=desk.budgets,
             accounts=tuple(desk.accounts.values()),
+            signals=desk.signals,
         )
 
     built: dict[str, Any] = {
         "clock": lambda: desk.clock,
         "ledger": lambda table: desk.ledger,
+        "signal_ledger": lambda table, connections=1: desk.signals,
         "jobs": lambda settings: desk.jobs,
         "effects": lambda settings: desk.effects,
+        "plans": lambda settings: desk.plans,
+        "history": lambda settings: desk.history,
         "lane_queues": lambda settings: desk.queues,
         "dead_letter_queues": lambda settings: desk.dead_letters,
         "viewer": lambda settings, telemetry: desk.viewer,
         "_content": lambda bucket, connections=1: desk.content,
         "worker": worker,
     }
+    stage = Stage(desk, actuator=MemoryActuator([lane]))
     with pytest.MonkeyPatch.context() as patch:
         for name, builder in built.items():
             patch.setattr(wiring, name, builder)
+        patch.setattr(governor, "control", lambda settings: desk.control)
+        patch.setattr(governor, "actuator", lambda settings: stage.actuator)
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         told = {**LANE, "tasks": list(used), "vendors": [desk.vendor.name]}
@@ -137,7 +150,7 @@ def a_stage(
         patch.setenv(env.LANES, json.dumps({lane: told}))
         for name in (env.QUEUE_URLS, env.DLQ_URLS):
             patch.setenv(name, json.dumps({lane: f"https://sqs/{lane}"}))
-        yield Stage(desk)
+        yield stage
 
 
 # ------------------------------------------------------------------------------------------------ events

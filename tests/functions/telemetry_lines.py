@@ -45,7 +45,8 @@ def watched(level: int = logging.INFO) -> Iterator[Output]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", output.stream)
         kept = dict(logging.root.manager.loggerDict)
-        for name in ("stream", "dispatcher", "sweeper", "triage", "auditor", "support-worker", "worker", "a-test"):
+        engine = ("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
+        for name in (*engine, "support-worker", "support-intake", "worker", "a-test"):
             logging.root.manager.loggerDict.pop(name, None)
         before = logging.root.level
         logging.root.setLevel(level)

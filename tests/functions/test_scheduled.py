@@ -14,11 +14,11 @@ from shared.contract import env, envelope
 from shared.core.job import Category, Job, Status
 from shared.runtime.door import DoorFailed
 from tests.builders import NOW, a_job
-from tests.functions.stage import ENVIRONMENT, Stage, a_stage
+from tests.functions.stage import ENVIRONMENT, LANE, Stage, a_stage
 from tests.unit.core.strategies import few, json_values
 from tests.unit.usecases.desk import Flaky
 
-SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
+SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
 
 
 def tick(stage: Stage, function: str, event: Any = None) -> dict[str, int]:
@@ -158,6 +158,42 @@ def test_a_run_stops_before_its_function_does() -> None:
         assert answer["counts"]["support.nominated"] == 0
 
 
+@pytest.mark.req("C4")
+def test_the_governor_asserts_what_it_decides() -> None:
+    """A job that has been due for minutes raises the cap of the lane's event source."""
+    with a_stage() as stage:
+        stage.desk.put(a_job(task="answer_event", due=NOW))
+        stage.desk.clock.advance(240)
+        counts = tick(stage, "governor")
+        assert (counts["support.cap"], counts["support.severity"]) == (4, 2)
+        assert stage.actuator.sources["support"].cap == 4
+
+
+def test_triage_tells_of_what_no_worker_saw_die() -> None:
+    """So that who judges the lane hears of it."""
+    with a_stage() as stage:
+        job = stage.enqueue()
+        stage.desk.dead_letters.add("support", envelope.encode_ticket(job.job_id, "support"))
+        tick(stage, "triage")
+        assert [minute.counts.failed for minute in stage.desk.signals.minutes("support", since=NOW)] == [1]
+        assert tick(stage, "governor")["support.severity"] == 3
+
+
+@pytest.mark.req("C14")
+def test_the_governor_takes_its_numbers_from_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A threshold and a policy that a stage sets; a policy nobody describes stops it by name."""
+    with a_stage() as stage:
+        rules = {"severity": {"mild_age_s": 10}, "policies": {"conservative": {"step_up": 1}}}
+        monkeypatch.setenv(env.GOVERNING, json.dumps(rules))
+        stage.desk.put(a_job(task="answer_event", due=NOW))
+        stage.desk.clock.advance(15)
+        assert tick(stage, "governor")["support.cap"] == 3
+    with a_stage() as stage:
+        monkeypatch.setenv(env.LANES, json.dumps({"support": {**LANE, "policy": "heroic"}}))
+        with pytest.raises(DoorFailed, match="governor:bad_input"):
+            stage.invoke("governor", {})
+
+
 # ----------------------------------------------------------------------------------------- the environment
 NEEDS = {
     "stream": (env.STAGE, env.LANES),
@@ -165,7 +201,7 @@ NEEDS = {
     "triage": (env.STAGE, env.LANES, env.LEDGER_TABLE, env.PERIOD_S, env.CONTENT_BUCKET),
     "support": (
         *(env.STAGE, env.LANES, env.LANE, env.JOBS_TABLE, env.EFFECTS_TABLE),
-        *(env.CONTROL_TABLE, env.CONTENT_BUCKET, env.VENDORS),
+        *(env.CONTROL_TABLE, env.CONTENT_BUCKET, env.VENDORS, env.LEDGER_TABLE),
     ),
 }
 

@@ -86,7 +86,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
         also: Callable[[Penstock], None] | None = None,
     ) -> Synthesized:
         folder = tmp_path_factory.mktemp(spec.name)
-        packages = Packages.placeholders(folder / "build", (*names.ENGINE_FUNCTIONS, *spec.lanes))
+        packages = Packages.placeholders(folder / "build", (*names.ENGINE_FUNCTIONS, names.INTAKE, *spec.lanes))
         app = new_app(outdir=str(folder / "out"), thorough=thorough)
         stacks = build(app, Deployment(stage=spec, packages=packages, version="9.9.9"))
         if also is not None:

@@ -179,7 +179,8 @@ def test_two_lanes_that_name_one_account_draw_from_one_row(synthesize: Synthesiz
 @pytest.mark.xdist_group("synth")
 @pytest.mark.req("X9")
 def test_one_entry_gives_a_lane_its_budget(synthesize: Synthesize, tmp_path: Path) -> None:
-    """`accounts: [openai]` in a lane's entry is all: its worker gets the account, the ledger and the right to it."""
+    """`accounts: [openai]` in a lane's entry is all: its worker gets the account; the ledger and the right to it every
+    worker has, for its signals."""
     before = merged(SHARED, {"accounts": []})
     (tmp_path / "before").mkdir()
     (tmp_path / "after").mkdir()
@@ -189,7 +190,7 @@ def test_one_entry_gives_a_lane_its_budget(synthesize: Synthesize, tmp_path: Pat
         name: lane for name, lane in new.lanes.items() if name != "support"
     }
     without, having = synthesize(old, thorough=False), synthesize(new, thorough=False)
-    assert env.LEDGER_TABLE not in environment(without, "support-worker")
+    assert env.ACCOUNTS not in environment(without, "support-worker")
     settings = WorkerSettings.from_env(environment(having, "support-worker"))
     assert dict(settings.accounts) == {"openai": new.accounts["openai"]}
     assert settings.ledger_table == names.table("dev", "ledger")

@@ -71,12 +71,13 @@ def test_an_engine_function_knows_every_lane_and_where_its_queues_are(every_stag
 
 
 def test_the_stream_consumer_does_not_know_the_content_store(every_stage: Synthesized) -> None:
-    """Only workers and triage are told where customers' text is."""
+    """Only workers, intakes and triage are told where customers' text is."""
     told = {
         name: env.CONTENT_BUCKET in environment(every_stage, name)
-        for name in (*names.ENGINE_FUNCTIONS, *map(names.worker, every_stage.spec.lanes))
+        for name in (*names.ENGINE_FUNCTIONS, *map(names.worker, every_stage.spec.lanes), names.intake("support"))
     }
-    assert {name for name, knows in told.items() if knows} == {"triage", *map(names.worker, every_stage.spec.lanes)}
+    knowing = {"triage", *map(names.worker, every_stage.spec.lanes), names.intake("support")}
+    assert {name for name, knows in told.items() if knows} == knowing
 
 
 def test_every_function_is_made_the_same_way(every_stage: Synthesized) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.grants import GRANTS, WORKER, Resource, granted
+from infra.grants import GRANTS, INTAKE, WORKER, Resource, granted
 from infra.rules.assembly import Resource as TemplateResource
 from infra.rules.assembly import listed
 from shared.contract import names
@@ -36,7 +36,8 @@ def _statements(stage: Synthesized, function: str) -> Iterator[Mapping[str, Any]
 def _functions(stage: Synthesized) -> dict[str, str]:
     """Function → its entry in the table."""
     workers = {names.worker(lane): WORKER for lane in stage.spec.lanes}
-    return {**{name: name for name in names.ENGINE_FUNCTIONS}, **workers}
+    intakes = {names.intake(lane.name): INTAKE for lane in stage.spec.lanes.values() if lane.intake}
+    return {**{name: name for name in names.ENGINE_FUNCTIONS}, **workers, **intakes}
 
 
 def test_a_role_holds_exactly_its_entry(every_stage: Synthesized) -> None:
@@ -60,12 +61,13 @@ def test_a_worker_touches_its_own_lane_only(every_stage: Synthesized) -> None:
 
 
 def test_what_nobody_may_do() -> None:
-    """No function deletes a row, a worker sends no message and reads no table whole, and only workers see secrets."""
+    """No function deletes a row, a worker sends no message and reads no table whole, and secrets are
+    for workers and intakes, each its own."""
     everything = {(function, action) for function in GRANTS for _, action in granted(function)}
     assert not {pair for pair in everything if pair[1].endswith((":DeleteItem", ":BatchWriteItem", ":DeleteObject"))}
     assert (WORKER, SENDS) not in everything
     assert {function for function, action in everything if action == "dynamodb:Scan"} == {"auditor"}
-    assert {function for function, action in everything if action.startswith("secretsmanager:")} == {WORKER}
+    assert {function for function, action in everything if action.startswith("secretsmanager:")} == {WORKER, INTAKE}
     assert {function for function, action in everything if action == "s3:GetObject"} == {WORKER}
     assert {function for function, action in everything if action == "kms:Decrypt"} == {WORKER}
 
@@ -105,3 +107,46 @@ def test_every_grant_says_why() -> None:
         assert all(grant.why for grant in grants), function
         pairs = [(grant.on, action) for grant in grants for action in grant.actions]
         assert len(pairs) == len(set(pairs)), function
+
+
+@pytest.mark.fault("J7")
+def test_the_governor_changes_the_event_sources_of_workers_alone(every_stage: Synthesized) -> None:
+    """By a condition that names each worker and its live alias; listing, which knows no single one, changes nothing."""
+    statements = {one.get("Sid"): one for one in _statements(every_stage, "governor")}
+    named = str(statements["EventSources"]["Condition"]["ArnEquals"]["lambda:FunctionArn"])
+    for lane in every_stage.spec.lanes:
+        worker = names.function(every_stage.spec.name, names.worker(lane))
+        assert f":function:{worker}'" in named
+        assert f":function:{worker}:{names.LIVE}'" in named
+    assert "*" not in named
+    assert statements["AnyEventSource"]["Action"] == "lambda:ListEventSourceMappings"
+    everything = {(function, action) for function in GRANTS for _, action in granted(function)}
+    assert {function for function, action in everything if action.startswith("lambda:")} == {"governor"}
+
+
+@pytest.mark.fault("E2")
+def test_there_is_one_governor(prod: Synthesized, local: Synthesized) -> None:
+    """Where the stage reserves, one at a time; elsewhere the slot of its run and the row's version see to it."""
+    assert prod.function("governor").properties["ReservedConcurrentExecutions"] == 1
+    assert "ReservedConcurrentExecutions" not in local.function("governor").properties
+
+
+@pytest.mark.req("C7")
+def test_the_reserved_concurrency_of_a_worker_is_its_ceiling(prod: Synthesized) -> None:
+    """The hard stop that no run-time path can pass; a deploy starts at the baseline."""
+    for lane in prod.spec.lanes.values():
+        worker = prod.function(names.worker(lane.name)).properties
+        assert worker["ReservedConcurrentExecutions"] == lane.ceiling
+
+
+@pytest.mark.fault("F4", "J6")
+def test_the_executor_of_a_redrive_approves_nothing_and_moves_no_message() -> None:
+    """It reads plans and appends steps, and releases by the table: no update of a plan, no queue but its depth."""
+    held = granted("redriver")
+    assert {action for on, action in held if on is Resource.HISTORY} == {
+        *("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem")
+    }
+    of_queues = {action for on, action in granted("redriver", to_code=True) if action.startswith("sqs:")}
+    assert of_queues == {"sqs:GetQueueAttributes"}
+    moves = {"sqs:StartMessageMoveTask", "sqs:PurgeQueue"}
+    assert not {function for function in GRANTS if moves & {action for _, action in granted(function)}}

@@ -38,6 +38,8 @@ QUEUE, MAPPING, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::EventSourceMapping",
 TABLE, SCHEDULE, ALARM = "AWS::DynamoDB::GlobalTable", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"
 INVOKE, POLICY = "AWS::Lambda::EventInvokeConfig", "AWS::IAM::Policy"
 LANE_QUEUE, DEAD_LETTERS = "'QueueName': 'penstock-prod-support'", "penstock-prod-support-dlq"
+INTEGRATION, API_STAGE = "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Stage"
+INTAKE = "penstock-prod-support-intake"
 STREAM, WORKER = "StartingPosition", "penstock-prod-support-worker"
 
 
@@ -74,6 +76,16 @@ def _statement(templates: Templates, **changes: Any) -> None:
 
 def _variable(templates: Templates, name: str, value: str) -> None:
     properties(templates, FUNCTION, named=WORKER)["Environment"]["Variables"][name] = value
+
+
+def _route_to(templates: Templates, function: str) -> None:
+    """Put a function of the lane's stack behind its public address."""
+    (found,) = [
+        resource_id
+        for resource_id, body in templates["Lane-support"]["Resources"].items()
+        if body["Type"] == FUNCTION and body["Properties"]["FunctionName"] == function
+    ]
+    properties(templates, INTEGRATION)["IntegrationUri"] = {"Fn::GetAtt": [found, "Arn"]}
 
 
 def _readers(templates: Templates) -> None:
@@ -173,6 +185,8 @@ PLANTS = (
           mistake=lambda t: _statement(t, Action="dynamodb:*")),
     Plant(rule="N10", what="all tables", part_of_sentence="wider than one resource",
           mistake=lambda t: _statement(t, Resource="*")),
+    Plant(rule="N10", what="anybody's event source", part_of_sentence="wider than one resource",
+          mistake=lambda t: _statement(t, Resource="arn:aws:lambda:eu-central-1:1:event-source-mapping:*")),
     Plant(rule="N10", what="a guard row may be deleted", part_of_sentence="nobody may dynamodb:DeleteItem",
           mistake=lambda t: _statement(t, Action=["dynamodb:GetItem", "dynamodb:DeleteItem"])),
     Plant(rule="N10", what="everything but", part_of_sentence="instead of what is",
@@ -191,6 +205,24 @@ PLANTS = (
           mistake=_drop(FUNCTION, WORKER, "LoggingConfig")),
     Plant(rule="N13", what="a function address", part_of_sentence="needs a verifier",
           mistake=_add("Control", "AWS::Lambda::Url", AuthType="NONE")),
+    Plant(rule="N13", what="a route to a worker", part_of_sentence="needs a verifier",
+          mistake=lambda t: _route_to(t, WORKER)),
+    Plant(rule="N13", what="a route to another address", part_of_sentence="needs a verifier",
+          mistake=_set(INTEGRATION, "", IntegrationType="HTTP_PROXY", IntegrationUri="https://example.com")),
+    Plant(rule="N13", what="a handler that does not verify", part_of_sentence="needs a verifier",
+          mistake=_set(FUNCTION, INTAKE, Handler="functions.support.handler.handler")),
+    Plant(rule="N13", what="a verifier without keys", part_of_sentence="the keys of its senders",
+          mistake=_drop(FUNCTION, INTAKE, "Environment", "Variables", "PENSTOCK_SECRET_ARN")),
+    Plant(rule="N13", what="every path is a door", part_of_sentence="name the one route",
+          mistake=_set("AWS::ApiGatewayV2::Route", "", RouteKey="$default")),
+    Plant(rule="N13", what="as many requests as there are", part_of_sentence="needs a ThrottlingRateLimit",
+          mistake=_drop(API_STAGE, "", "DefaultRouteSettings")),
+    Plant(rule="N13", what="requests that nobody notes", part_of_sentence="needs an access log",
+          mistake=_drop(API_STAGE, "", "AccessLogSettings")),
+    Plant(rule="N13", what="an access log with the path", part_of_sentence="what a stranger wrote",
+          mistake=lambda t: properties(t, API_STAGE)["AccessLogSettings"].update(Format="$context.path")),
+    Plant(rule="N13", what="a second address", part_of_sentence="needs a stage",
+          mistake=_add("Control", "AWS::ApiGatewayV2::Api", ProtocolType="HTTP")),
     Plant(rule="N13", what="everybody may invoke", part_of_sentence="everybody may invoke",
           mistake=_add("Control", "AWS::Lambda::Permission", Principal="*", Action="lambda:InvokeFunction")),
     Plant(rule="N14", what="a redrive from the console", part_of_sentence="all but break-glass",
@@ -236,7 +268,7 @@ def planted(assembly: Assembly, plant: Plant) -> Assembly:
     return replace(assembly, templates=templates)
 
 
-ROWS = {"N1": "F1", "N3": "B1", "N6": "K2", "N14": "F4"}
+ROWS = {"N13": "J1", "N1": "F1", "N3": "B1", "N6": "K2", "N14": "F4"}
 """Rules that are the answer to a row of the catalogue of failures."""
 
 

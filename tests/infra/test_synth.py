@@ -48,7 +48,8 @@ def synth(stage: str, *, build: Path, out: Path, **context: str) -> subprocess.C
 
 def test_the_app_needs_nothing_of_aws(tmp_path: Path) -> None:
     """With an empty environment the app writes a template per stack, under the stack names of the contract."""
-    Packages.placeholders(tmp_path / "build" / "lambda", (*names.ENGINE_FUNCTIONS, *load_stage("prod").lanes))
+    functions = (*names.ENGINE_FUNCTIONS, names.INTAKE, *load_stage("prod").lanes)
+    Packages.placeholders(tmp_path / "build" / "lambda", functions)
     done = synth("prod", build=tmp_path / "build", out=tmp_path / "out")
     assert done.returncode == 0, done.stderr
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

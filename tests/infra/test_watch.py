@@ -54,16 +54,32 @@ def test_no_section_of_the_runbook_is_without_an_alarm(prod: Synthesized) -> Non
         "support-jobs-failing",
         "support-worker-function-errors",
         "support-worker-function-throttled",
+        "support-events-unanswered",
+        "support-intake-function-errors",
+        "support-intake-function-throttled",
         "stream-stream-behind",
         "stream-stream-gave-up",
         "schedule-schedule-undelivered",
         "run-run-failed",
         "dispatcher-schedule-silent",
+        "governor-schedule-silent",
+        "support-source-not-enabled",
     ],
 )
 def test_known_troubles_have_an_alarm(every_stage: Synthesized, name: str) -> None:
     """Each way to strand work that this system knows of wakes somebody."""
     every_stage.the(ALARM, AlarmName=f"{names.PREFIX}-{every_stage.spec.name}-{name}")
+
+
+@pytest.mark.req("C13")
+def test_a_lane_that_closes_itself_wakes_somebody(prod: Synthesized) -> None:
+    """Where a lane is tripped by its governor; one that does nothing a customer sees never is."""
+    tripping = {lane.name for lane in prod.spec.lanes.values() if lane.trip_on_unstable}
+    assert tripping == {"support"}
+    ringing = {str(alarm.properties["AlarmName"]) for alarm in prod.assembly.resources(ALARM)}
+    assert {name for name in ringing if name.endswith("lane-tripped")} == {
+        naming.alarm("prod", "support", "lane-tripped")
+    }
 
 
 def test_admission_may_be_a_minute_behind(prod: Synthesized) -> None:
@@ -97,7 +113,8 @@ def test_a_schedule_that_stops_is_noticed(every_stage: Synthesized) -> None:
 
 def test_alarms_look_at_metrics_that_are_written(every_stage: Synthesized) -> None:
     """Penstock's own metrics in alarms are of the closed list, by lane and by the function that counts them."""
-    services = {*names.ENGINE_FUNCTIONS, *map(names.worker, every_stage.spec.lanes)}
+    lanes = every_stage.spec.lanes
+    services = {*names.ENGINE_FUNCTIONS, *map(names.worker, lanes), *map(names.intake, lanes)}
     own = [
         metric
         for alarm in every_stage.assembly.resources(ALARM)

@@ -19,7 +19,10 @@ import pytest
 WORD = "ZephyrQuokka"
 CANARY = f"My {WORD} said,\nplease refund the card"
 """What a customer wrote. The word alone is searched for, so a cut, folded or escaped copy is found, too."""
-SERVICES = ("stream", "dispatcher", "sweeper", "triage", "auditor", "support-worker", "extraction-worker")
+SERVICES = (
+    *("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
+    *("support-worker", "support-intake", "extraction-worker"),
+)
 
 
 def forms() -> list[str]:

@@ -27,7 +27,7 @@ from tests.unit.vendors import sockets
 from tests.unit.vendors.sockets import RawServer
 from tests.vendors_and_tasks import VendorKind
 
-SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor")
+SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
 PAYLOAD = {"text": CANARY, CANARY: [CANARY, {"deep": CANARY}], "conversation_id": "c-1"}
 
 

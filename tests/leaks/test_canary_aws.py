@@ -136,7 +136,7 @@ def drive(account: Account) -> None:
     ]
     assert len(records) == 3
     account.invoke("support", {"Records": records})
-    for function in ("dispatcher", "sweeper", "triage", "auditor"):
+    for function in ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"):
         account.invoke(function, {"text": CANARY})
     account.invoke("stream", stream_event(*account.rows("jobs")))
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from tests.mutants.budgets import BUDGETS
 from tests.mutants.edges import EDGES
+from tests.mutants.events import EVENTS
+from tests.mutants.governing import GOVERNING
 from tests.mutants.mutant import Mutant
+from tests.mutants.redrive import REDRIVE
 
 CORE, USECASES = "tests/unit/core", "tests/unit/usecases"
 NAMED = ("tests/simulation/test_sending.py", "tests/simulation/test_queues_and_streams.py")
@@ -281,8 +284,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="deferral_returns_the_message",
         file=ATTEMPT,
-        old="        telemetry=worker.telemetry,\n    )\n    return Answer.ACKNOWLEDGE\n\n\ndef _take(",
-        new="        telemetry=worker.telemetry,\n    )\n    return Answer.RETURN\n\n\ndef _take(",
+        old="    worker.tally.settled(after, outcome)\n    return Answer.ACKNOWLEDGE\n\n\ndef _take(",
+        new="    worker.tally.settled(after, outcome)\n    return Answer.RETURN\n\n\ndef _take(",
         reqs=("F9",),
         faults=("B3",),
         tests=(USECASES, *NAMED),
@@ -720,4 +723,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *BUDGETS,
     *EDGES,
+    *REDRIVE,
+    *GOVERNING,
+    *EVENTS,
 )

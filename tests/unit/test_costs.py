@@ -56,6 +56,13 @@ def test_a_job_that_waits_once_costs_at_most_eight_units(costs: Costs, life: str
     assert costs[life].usage.all_write_units <= 8
 
 
+@pytest.mark.parametrize("life", OPEN)
+def test_a_batch_writes_its_signals_once(costs: Costs, life: str) -> None:
+    """One call and one unit beside the jobs': of a batch of ten, a tenth each."""
+    batch = costs[life].batches
+    assert (batch.calls, batch.all_write_units, batch.read_units) == (1, 1, 0)
+
+
 @pytest.mark.parametrize("life", LIVES)
 def test_a_duplicate_delivery_costs_one_unit(costs: Costs, life: str) -> None:
     """One refused claim, whatever the job's life was; nothing else is read or written."""

@@ -11,7 +11,7 @@ from ops.cli.show import span
 from ops.cli.stage import Stage
 from shared.contract import names, table
 from shared.core.lane import LaneSpec
-from shared.core.switches import Level
+from shared.core.switches import Level, lane_scopes
 
 STREAM_AGE_S = 60
 STREAM_LOOK_MIN = 15
@@ -87,14 +87,17 @@ def workers(stage: Stage) -> Iterator[Line]:
         if mapping is None:
             yield fail(about, "nothing feeds it from its queue", "deploy the lane's stack")
             continue
-        halted = switches.standing(("all", f"lane/{lane.name}")).level is Level.HALT
+        kept = stage.control.capacity(lane.name)
+        halted = switches.standing(lane_scopes(lane.name, lane.vendors)).level is Level.HALT
+        # A pin of 0 stops a lane, too; the governor remembers what it disabled itself.
+        halted = halted or (kept is not None and kept.stopped)
         state = mapping.get("State", "")
         if state == "Disabled" and not halted:
             yield fail(about, "its event source is disabled", f"enable event source mapping {mapping['UUID']}")
         elif state not in ("Enabled", "Disabled"):
             yield warn(about, f"its event source is {state}", "look again in a minute")
         else:
-            yield _cap(stage, lane, mapping, about, "halted by a switch" if halted else "enabled")
+            yield _cap(stage, lane, mapping, about, "stopped on purpose" if halted else "enabled")
 
 
 def _cap(stage: Stage, lane: LaneSpec, mapping: Mapping[str, Any], about: str, state: str) -> Line:
@@ -105,7 +108,8 @@ def _cap(stage: Stage, lane: LaneSpec, mapping: Mapping[str, Any], about: str, s
     if cap is None or cap > lane.ceiling:
         return fail(about, f"{state}, cap {cap or 'none'}: above its ceiling of {lane.ceiling}", f"set it to {wanted}")
     if cap != wanted:
-        return warn(about, f"{state}, cap {cap}, wanted {wanted}", "deploy the lane's stack, or set the cap by hand")
+        advice = "the governor sets it within a minute; if it does not, look at its runs"
+        return warn(about, f"{state}, cap {cap}, wanted {wanted}", advice)
     return ok(about, f"{state}, cap {cap} of at most {lane.ceiling}")
 
 
@@ -152,8 +156,9 @@ def stream_age(stage: Stage) -> Iterator[Line]:
 def quota(stage: Stage) -> Iterator[Line]:
     """The account allows as many functions at once as the lanes may use."""
     limit = int(stage.client("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
-    base = sum(lane.baseline for lane in stage.lanes.values()) + ENGINE_CONCURRENCY
-    most = sum(lane.ceiling for lane in stage.lanes.values()) + ENGINE_CONCURRENCY
+    others = ENGINE_CONCURRENCY + sum(lane.intake_at_once for lane in stage.lanes.values())
+    base = sum(lane.baseline for lane in stage.lanes.values()) + others
+    most = sum(lane.ceiling for lane in stage.lanes.values()) + others
     numbers = f"{limit} functions at once; this stage uses {base} at its baselines, at most {most}"
     if limit < base:
         yield fail("quota", numbers, QUOTA)

@@ -51,8 +51,45 @@ SAME_INTENT_TIME = "#intent_at = :intent_at"
 HAS_SCOPES = "attribute_exists(#scopes)"
 """The switches' row and its map are there, so one scope can be set without touching the others."""
 
+NOT_CLOSED = (
+    "attribute_not_exists(#scopes.#scope)"
+    " OR (#scopes.#scope.#level = :normal AND #scopes.#scope.#automation_enabled = :automation_enabled)"
+)
+"""Nobody has closed the scope, and its paid calls are as they were seen: what a person set is never replaced."""
+
+SAME_CAPACITY = "#version = :version"
+"""The lane's capacity is the one this write was decided from."""
+
+NO_CAPACITY_YET = "(attribute_not_exists(#version) OR #version = :version)"
+"""The same, for a lane whose capacity nobody has decided yet: a row of before has no version."""
+
 SAME_RUN = "#run_id = :run_id"
 """The slot belongs to this run."""
+
+# ------------------------------------------------------------------------------------ plans, resolutions
+SOMEBODY_ELSE = "(#requester <> :me OR #count <= :alone)"
+"""Whoever says yes is not who asked; a stage may let one person do both for so few jobs (0: never)."""
+
+STILL_PLANNED = "#state = :planned"
+"""Nobody has approved, started or withdrawn the plan."""
+
+STILL_APPROVED = "#state = :approved"
+"""The plan was approved, and nobody has started or withdrawn it."""
+
+NOT_ABORTED = "(attribute_exists(#state) AND #state <> :aborted)"
+"""There is such a plan, and nobody has withdrawn it."""
+
+SAME_MANIFEST = "#hash = :hash"
+"""What is agreed to is what was written down."""
+
+STILL_GOOD = "#valid_until > :now"
+"""The request has not expired."""
+
+LANE_FREE = "(attribute_not_exists(#plan_id) OR #plan_id = :mine OR #plan_id = :over)"
+"""No plan has the lane, or this one has it, or the one that has it is over."""
+
+UNCONFIRMED = "attribute_not_exists(#confirmer)"
+"""Nobody has confirmed what was asked for."""
 
 # ------------------------------------------------------------------------------------------------ budgets
 SAME_TERMS = "#version = :version"

@@ -10,10 +10,12 @@ from shared.adapters.aws import conditions
 from shared.adapters.aws.errors import ConditionFalse, ask, write_if
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
-from shared.core.switches import Switch, Switches
+from shared.core.switches import Level, Switch, Switches
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from shared.core.capacity import CapacityState
 
 PORT = "control"
 _SWITCHES: Item = {table.PK: attributes.text(table.SWITCHES)}
@@ -33,7 +35,11 @@ class DynamoDbControlStore:
         """Set one scope; two people who set two scopes at once both succeed."""
         if self._set(switch):
             return
-        # The first switch ever: an empty map that whoever came first has put there is left as it is.
+        self._have_map("set_switch")
+        self._set(switch)
+
+    def _have_map(self, operation: str) -> None:
+        """The first switch ever: an empty map that whoever came first has put there is left as it is."""
         empty = ask(
             PORT,
             lambda: self._client.update_item(
@@ -45,8 +51,74 @@ class DynamoDbControlStore:
                 ReturnValues="ALL_NEW",
             ),
         )
-        self._meter.write(PORT, "set_switch", old=None, new=empty["Attributes"])
-        self._set(switch)
+        self._meter.write(PORT, operation, old=None, new=empty["Attributes"])
+
+    def trip(self, switch: Switch) -> bool:
+        """Close a scope that is open; False, and nothing written, when a person has closed or changed it meanwhile."""
+        self._have_map("trip")
+        entry = rows.switch_attribute(switch)
+        answer = write_if(
+            PORT,
+            lambda: self._client.update_item(
+                TableName=self._table,
+                Key=_SWITCHES,
+                UpdateExpression="SET #scopes.#scope = :switch",
+                ConditionExpression=conditions.NOT_CLOSED,
+                ExpressionAttributeNames={
+                    **conditions.names([rows.SCOPES, "level", "automation_enabled"]),
+                    "#scope": switch.scope,
+                },
+                ExpressionAttributeValues={
+                    ":switch": entry or {"M": {}},
+                    ":normal": attributes.text(Level.NORMAL.word),
+                    ":automation_enabled": {"BOOL": switch.automation_enabled},
+                },
+                ReturnValues="ALL_NEW",
+            ),
+        )
+        if isinstance(answer, ConditionFalse):
+            self._meter.refused(PORT, "trip", old=None)
+            return False
+        self._meter.write(PORT, "trip", old=None, new=answer["Attributes"])
+        return True
+
+    def capacity(self, lane: str) -> CapacityState | None:
+        """All that is kept of a lane's capacity, in one consistent read."""
+        # Imported here: workers read switches, and do not pay for what only the governor and tools use.
+        from shared.adapters import capacity_rows
+
+        return capacity_rows.capacity_from_item(self._get("capacity", {table.PK: attributes.text(table.cap_pk(lane))}))
+
+    def set_capacity(self, lane: str, seen: CapacityState | None, after: CapacityState) -> bool:
+        """Write `after` if the row still has `seen`'s version; being applied already counts as success."""
+        from shared.adapters import capacity_rows
+
+        version = 0 if seen is None else seen.version
+        item = capacity_rows.capacity_item(lane, after)
+        told = [name for name in capacity_rows.ATTRIBUTES if name in item]
+        gone = [name for name in capacity_rows.ATTRIBUTES if name not in item]
+        sets = "SET " + ", ".join(f"#{name} = :{name}_now" for name in told)
+        removes = " REMOVE " + ", ".join(f"#{name}" for name in gone) if gone else ""
+        answer = write_if(
+            PORT,
+            lambda: self._client.update_item(
+                TableName=self._table,
+                Key={table.PK: item[table.PK]},
+                UpdateExpression=sets + removes,
+                ConditionExpression=conditions.SAME_CAPACITY if version else conditions.NO_CAPACITY_YET,
+                ExpressionAttributeNames=conditions.names([*told, *gone]),
+                ExpressionAttributeValues={
+                    **{f":{name}_now": item[name] for name in told},
+                    ":version": attributes.whole(version),
+                },
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            ),
+        )
+        if isinstance(answer, ConditionFalse):
+            self._meter.refused(PORT, "set_capacity", old=answer.item)
+            return answer.item == item
+        self._meter.write(PORT, "set_capacity", old=None, new=item)
+        return True
 
     def cap(self, lane: str) -> int | None:
         """The lane's wanted cap, None when nobody set one."""

@@ -172,6 +172,11 @@ class DynamoDbJobStore:
         claims = self._partition("claimed_by_runs", table.claimed_wpk(lane.name), before, limit)
         return list(_readable(claims))
 
+    def letters_missing(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
+        """Failed jobs whose dead letter was moved without a plan before `before`, oldest first."""
+        missing = self._partition("letters_missing", table.letters_wpk(lane.name), before, limit)
+        return list(_readable(missing))
+
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
         """Every job of one segment; a row that cannot be read is given as its error."""
         for items in pages(

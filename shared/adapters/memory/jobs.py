@@ -123,6 +123,11 @@ class MemoryJobStore:
         with self._lock:
             return self._nominated("claimed_by_runs", [table.claimed_wpk(lane.name)], before, limit)
 
+    def letters_missing(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
+        """Failed jobs that lost their dead letter, oldest first."""
+        with self._lock:
+            return self._nominated("letters_missing", [table.letters_wpk(lane.name)], before, limit)
+
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
         """Every job of a segment as it stood when the scan began; an unreadable row as its error."""
         with self._lock:

@@ -6,15 +6,16 @@ import threading
 from dataclasses import replace
 from datetime import datetime
 
-from shared.adapters import record_rows, rows
+from shared.adapters import capacity_rows, record_rows, rows
 from shared.adapters.attributes import Item
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
+from shared.core.capacity import CapacityState
 from shared.core.effects import EffectRow, EffectState
 from shared.core.errors import EffectMoved
 from shared.core.history import HistoryEvent
 from shared.core.schedule import RunRecord
-from shared.core.switches import Switch, Switches
+from shared.core.switches import Level, Switch, Switches
 
 
 class MemoryEffectStore:
@@ -136,6 +137,38 @@ class MemoryControlStore:
                 scopes[switch.scope] = attribute
             self._item = {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}}
             self._meter.write("control", "set_switch", old=old, new=self._item)
+
+    def trip(self, switch: Switch) -> bool:
+        """Only what is open and as it was seen."""
+        with self._lock:
+            present = rows.switches_from_item(self._item).entries.get(switch.scope)
+            if present is not None and (
+                present.level is not Level.NORMAL or present.automation_enabled is not switch.automation_enabled
+            ):
+                self._meter.refused("control", "trip", old=self._item)
+                return False
+            self.set_switch(switch)
+            return True
+
+    def capacity(self, lane: str) -> CapacityState | None:
+        """All that is kept."""
+        with self._lock:
+            item = self._caps.get(lane)
+        self._meter.read("control", "capacity", [item], consistent=True)
+        return capacity_rows.capacity_from_item(item)
+
+    def set_capacity(self, lane: str, seen: CapacityState | None, after: CapacityState) -> bool:
+        """Under its version."""
+        item = capacity_rows.capacity_item(lane, after)
+        with self._lock:
+            old = self._caps.get(lane)
+            version = 0 if old is None else int(old.get("version", {"N": "0"})["N"])
+            if version != (0 if seen is None else seen.version):
+                self._meter.refused("control", "set_capacity", old=old)
+                return old == item
+            self._caps[lane] = item
+            self._meter.write("control", "set_capacity", old=old, new=item)
+            return True
 
     def cap(self, lane: str) -> int | None:
         """The wanted cap."""

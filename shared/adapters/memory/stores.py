@@ -10,6 +10,7 @@ from shared.adapters.memory.records import (
     MemoryHistory,
     MemoryLedger,
 )
+from shared.adapters.memory.signals import MemorySignalLedger
 
 __all__ = [
     "MemoryContentStore",
@@ -18,4 +19,5 @@ __all__ = [
     "MemoryHistory",
     "MemoryJobStore",
     "MemoryLedger",
+    "MemorySignalLedger",
 ]

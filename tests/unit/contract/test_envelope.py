@@ -105,3 +105,11 @@ def test_fields_of_a_newer_sender_are_passed_over(extra: dict[str, object]) -> N
     """One version tolerates the next one's additions."""
     body = json.dumps({**extra, "v": 1, "job": JOB, "lane": "support"})
     assert envelope.decode_ticket(body) == Ticket(job_id=JOB, lane="support")
+
+
+def test_a_dead_letter_is_told_from_a_ticket() -> None:
+    """By its category; what cannot be read is neither."""
+    letter = envelope.encode_dead_letter(job_id=JOB, lane="support", category="auth", signature="x", at="now")
+    assert envelope.is_dead_letter(letter)
+    assert not envelope.is_dead_letter(envelope.encode_ticket(JOB, "support"))
+    assert not envelope.is_dead_letter("not ours")

@@ -35,16 +35,18 @@ def test_partitions_of_the_waiting_index_do_not_mix(
     mine = {
         table.ordered_wpk(lane, shard, priority),
         table.claimed_wpk(lane),
+        table.letters_wpk(lane),
         table.ring_wpk(lane),
         table.fair_wpk(lane, f"t{tenant}", priority),
     }
     others = {
         table.ordered_wpk(other, shard, priority),
         table.claimed_wpk(other),
+        table.letters_wpk(other),
         table.ring_wpk(other),
         table.fair_wpk(other, f"t{tenant}", priority),
     }
-    assert len(mine) == 4
+    assert len(mine) == 5
     assert not mine & others
 
 

@@ -52,6 +52,9 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "a source that outlives its dead letters": ("source_retention_days", {"source_retention_days": 14}),
     "an empty secret": ("secret", {"secret": ""}),
     "a number as secret": ("secret", {"secret": 7}),
+    "events for a task it does not have": ("intake", {"intake": "answer"}),
+    "events for nobody in particular": ("intake", {"intake": True}),
+    "events forgotten too soon": ("completed_kept_days", {"intake": "reply", "completed_kept_days": 5}),
     **{f"{s} = {v!r}": (s, {s: v}) for s in WHOLE for v in ("3", 1.5, True, None, -1)},
     **{f"{s} = {v!r}": (s, {s: v}) for s in SECONDS for v in ("3", True, None, -1, 0, float("nan"), float("inf"))},
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import VirtualClock
+from shared.adapters.memory.plans import MemoryPlanStore, MemoryResolutionStore
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
     MemoryContentStore,
@@ -16,6 +17,7 @@ from shared.adapters.memory.stores import (
     MemoryHistory,
     MemoryJobStore,
     MemoryLedger,
+    MemorySignalLedger,
 )
 from shared.adapters.memory.telemetry import MemoryTelemetry
 from shared.adapters.memory.vendor import MemoryVendor
@@ -33,8 +35,11 @@ from shared.usecases.context import Task
 from shared.usecases.deadline import Deadline
 from shared.usecases.dispatch import Dispatched, dispatch
 from shared.usecases.enqueue import Enqueue, JobRef, enqueue
+from shared.usecases.resolve_unknown import Resolver
 from shared.usecases.run_attempt import Answer, Worker, run_attempt
 from shared.usecases.run_batch import run_batch
+from shared.usecases.run_redrive import Redriver
+from shared.usecases.sweep import Swept, sweep
 from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.triage import Triage
 from shared.usecases.view import Viewer
@@ -85,6 +90,8 @@ class Desk:
         self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock, index_lag_s=index_lag_s)
         self.effects, self.content, self.ledger = MemoryEffectStore(), MemoryContentStore(), MemoryLedger()
         self.history = MemoryHistory()
+        self.plans, self.resolutions = MemoryPlanStore(), MemoryResolutionStore()
+        self.signals = Flaky(MemorySignalLedger(), "add", "minutes")
         self.control = Flaky(MemoryControlStore(), "switches")
         self.dead_letters = MemoryDeadLetterQueues(clock=self.clock)
         self.queues = MemoryLaneQueues(clock=self.clock, lanes=self.lanes, dead_letters=self.dead_letters)
@@ -182,6 +189,7 @@ class Desk:
             telemetry=self.telemetry,
             budgets=self.budgets,
             accounts=tuple(self.accounts.values()),
+            signals=self.signals,
         )
 
     def triage(self) -> Triage:
@@ -192,6 +200,38 @@ class Desk:
             dead_letters=self.dead_letters,
             clock=self.clock,
             telemetry=self.telemetry,
+        )
+
+    def sweep(self) -> Swept:
+        return sweep(
+            self.lane,
+            jobs=self.jobs,
+            effects=self.effects,
+            dead_letters=self.dead_letters,
+            clock=self.clock,
+            telemetry=self.telemetry,
+        )
+
+    def redriver(self) -> Redriver:
+        return Redriver(
+            jobs=self.jobs,
+            plans=self.plans,
+            history=self.history,
+            queues=self.queues,
+            dead_letters=self.dead_letters,
+            viewer=self.viewer,
+            clock=self.clock,
+            telemetry=self.telemetry,
+        )
+
+    def resolver(self) -> Resolver:
+        return Resolver(
+            jobs=self.jobs,
+            effects=self.effects,
+            resolutions=self.resolutions,
+            history=self.history,
+            lanes=self.lanes,
+            clock=self.clock,
         )
 
     def auditor(self) -> Auditor:

@@ -10,7 +10,7 @@ from shared.contract import metrics
 from shared.core import lifecycle
 from shared.core.job import Category, Job, Status
 from shared.usecases.recover import recover
-from shared.usecases.sweep import OVERDUE_S, sweep
+from shared.usecases.sweep import OVERDUE_S
 from tests.builders import NOW, a_job, an_effect_row
 from tests.unit.usecases.desk import Desk
 
@@ -26,8 +26,9 @@ def claimed(desk: Desk, key: str = "event-1", **overrides: object) -> Job:
 
 
 def swept(desk: Desk) -> tuple[int, int]:
-    done = sweep(desk.lane, jobs=desk.jobs, effects=desk.effects, clock=desk.clock, telemetry=desk.telemetry)
-    assert done.counts("support") == {"support.recovered": done.recovered, "support.overdue": done.overdue}
+    done = desk.sweep()
+    counted = {"recovered": done.recovered, "overdue": done.overdue, "letters": done.letters}
+    assert done.counts("support") == {f"support.{name}": count for name, count in counted.items()}
     return done.recovered, done.overdue
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.errors import UnknownLane
+from shared.core.errors import UnknownLane, UnreadableRow
 from shared.core.message import Message
 from shared.usecases.view import CACHED_S
 from tests.builders import a_job
@@ -76,3 +76,17 @@ def test_no_wanted_cap_passes_the_ceiling(cap: int | None) -> None:
         assert limit == desk.lane.queue_limit
     elif 2 <= cap <= 10:
         assert limit == desk.lane.queue_limit_at(cap)
+
+
+def test_a_cap_that_cannot_be_read_stops_nobody(desk: Desk) -> None:
+    """A corrupt control row: the baseline counts, and it is said."""
+
+    class Corrupt:
+        def cap(self, lane: str) -> int:
+            raise UnreadableRow("CAP#support", "its cap is not a number")
+
+    corrupt: Any = Corrupt()
+    desk.viewer._control = corrupt
+    desk.viewer._telemetry = desk.telemetry
+    assert desk.viewer.of("support").capacity.limit == desk.lane.queue_limit
+    assert [event.error for event in desk.telemetry.named("cap_unreadable")] == ["UnreadableRow"]

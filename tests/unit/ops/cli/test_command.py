@@ -35,7 +35,9 @@ def test_all_commands_are_there() -> None:
     named = {
         *(f"local {one}" for one in ("up", "down", "status", "env", "demo", "logs")),
         "enqueue",
-        *(f"jobs {one}" for one in ("list", "show", "why", "cancel", "schedule", "reset", "result")),
+        *(f"jobs {one}" for one in ("list", "show", "why", "cancel", "schedule", "reset", "resolve", "result")),
+        *(f"dlq {one}" for one in ("list", "show", "export", "dismiss")),
+        *(f"redrive {one}" for one in ("plan", "approve", "start", "watch", "abort", "list")),
         "status",
         "runs",
         *(f"control {one}" for one in ("show", "set", "safe-mode", "automation")),

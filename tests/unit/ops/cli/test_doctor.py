@@ -215,7 +215,7 @@ def test_a_check_that_cannot_be_made_is_a_line(penstock: Any, cloud: Cloud, erro
     (line,) = [one for one in document["checks"] if one["about"] == "quota"]
     assert line["mark"] == mark
     assert "GetAccountSettings" in line["found"]
-    assert document["checks"][-1]["about"] == "runs auditor"
+    assert document["checks"][-1]["about"] == f"runs {names.SCHEDULED[-1]}"
 
 
 def test_without_credentials(penstock: Any, deployed: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,3 +235,14 @@ def test_a_stage_that_is_not_deployed(penstock: Any, deployed: Stage) -> None:
     checks = penstock("-s", "prod", "doctor", "--json", code=1).document["checks"]
     assert [(line["about"], line["mark"]) for line in checks] == [("credentials", "ok"), ("lanes", "fail")]
     assert "cdk deploy" in json.dumps(checks)
+
+
+def test_a_source_that_was_stopped_on_purpose_is_in_order() -> None:
+    """A pin of 0 disables it; doctor does not tell anybody to enable it."""
+    from ops.cli.checks.deployed import workers
+    from shared.core.capacity import CapacityState
+
+    cloud = Cloud()
+    cloud.control.set_capacity("support", None, CapacityState(cap=0, version=1, stopped=True))
+    cloud.mappings["penstock-dev-support-worker:live"]["State"] = "Disabled"
+    assert next(line.mark.value for line in workers(cloud)) == "ok"

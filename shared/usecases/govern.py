@@ -1,0 +1,165 @@
+"""Govern: once a minute, look at a lane, decide its cap, write it down, and make it so."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from shared.contract import metrics
+from shared.core.capacity import CapacityState, Decision, EventSource, Policy, decide
+from shared.core.errors import PenstockError, Unavailable
+from shared.core.history import HistoryEvent
+from shared.core.lane import LaneSpec
+from shared.core.ports import Actuator, Clock, ControlStore, History, Telemetry
+from shared.core.severity import Reading, Thresholds, read
+from shared.core.signals import Signals, moved_now
+from shared.core.switches import Standing, Switches, lane_scopes
+from shared.usecases.assert_cap import Asserted, assert_cap, source_of
+from shared.usecases.look import Lookout
+from shared.usecases.persist import persist
+from shared.usecases.trip import GOVERNOR, trip
+
+TRIES = 3
+"""A decision that met a newer row is made again from that row, so often at most; then the tick is lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Governed:
+    """What one look came to."""
+
+    decision: Decision
+    asserted: Asserted
+    tripped: bool = False
+
+    def counts(self, lane: str) -> dict[str, int]:
+        """For the run record, by lane."""
+        return {
+            f"{lane}.cap": self.decision.to_cap,
+            f"{lane}.severity": int(self.decision.after.severity),
+            f"{lane}.changed": int(self.decision.to_cap != self.decision.from_cap),
+            f"{lane}.skipped": int(self.asserted in (Asserted.SKIPPED, Asserted.FOREIGN)),
+            f"{lane}.tripped": int(self.tripped),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Governor:
+    """The one writer of caps. Its row has a version: of two governors, one decides."""
+
+    lookout: Lookout
+    thresholds: Thresholds
+    policies: Mapping[str, Policy]
+    control: ControlStore
+    actuator: Actuator
+    history: History
+    clock: Clock
+    telemetry: Telemetry
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+
+    def run(self, lanes: Mapping[str, LaneSpec]) -> dict[str, int]:
+        """Every lane that has a queue, each on its own: what goes wrong in one does not keep another waiting."""
+        counts: dict[str, int] = {}
+        for lane in lanes.values():
+            if lane.admission == "scheduled":
+                continue
+            try:
+                done = self.govern(lane)
+            except PenstockError as exc:
+                # The last good cap stands on the event source, and the row is left as it is for an operator.
+                self.telemetry.error("lane_not_governed", exc, lane=lane.name)
+                counts[f"{lane.name}.lost"] = 1
+                continue
+            counts |= {f"{lane.name}.lost": 1} if done is None else done.counts(lane.name)
+        return counts
+
+    def govern(self, lane: LaneSpec) -> Governed | None:
+        """One lane; None when others kept writing its row. Raises Unavailable or UnreadableRow of the control table."""
+        correlation_id = self.new_id()
+        switches = self.control.switches()
+        standing = switches.standing(lane_scopes(lane.name, lane.vendors))
+        source = source_of(lane, actuator=self.actuator, telemetry=self.telemetry)
+        for _ in range(TRIES):
+            seen = self.control.capacity(lane.name)
+            state = seen or CapacityState(cap=lane.baseline)
+            signals = self.lookout.look(lane, state.moved)
+            reading = None if signals is None else read(signals, self.thresholds)
+            tripped = self._tripped(lane, reading, switches, correlation_id)
+            decision = self._decided(lane, state, signals, reading, standing, source)
+            if persist(lambda: self.control.set_capacity(lane.name, seen, decision.after), self.clock):  # noqa: B023
+                break
+            self.telemetry.event("decision_overtaken", lane=lane.name, version=state.version)
+        else:
+            return None
+        asserted = assert_cap(
+            lane,
+            0 if standing.closes_intent else decision.to_cap,
+            source,
+            stopped_by_us=state.stopped,
+            actuator=self.actuator,
+            telemetry=self.telemetry,
+        )
+        self._told(lane, decision, correlation_id)
+        return Governed(decision=decision, asserted=asserted, tripped=tripped)
+
+    def _decided(
+        self,
+        lane: LaneSpec,
+        state: CapacityState,
+        signals: Signals | None,
+        reading: Reading | None,
+        standing: Standing,
+        source: EventSource | None,
+    ) -> Decision:
+        policy = self.policies[lane.policy].of(lane)
+        decision = decide(state, reading, policy, self.clock.now(), closed=standing.closes_admission)
+        stops = standing.closes_intent or decision.to_cap == 0
+        # Ours until it is seen to feed workers again: an update that had to be skipped is not somebody else's doing.
+        still = state.stopped and not (source is not None and source.enabled)
+        moved = state.moved if signals is None else moved_now(signals)
+        return replace(decision, after=replace(decision.after, moved=moved, stopped=stops or still))
+
+    def _tripped(self, lane: LaneSpec, reading: Reading | None, switches: Switches, correlation_id: str) -> bool:
+        if reading is None:
+            return False
+        try:
+            return trip(
+                lane,
+                reading.unstable,
+                switches,
+                correlation_id=correlation_id,
+                control=self.control,
+                history=self.history,
+                clock=self.clock,
+                telemetry=self.telemetry,
+            )
+        except Unavailable as exc:
+            self.telemetry.error("lane_not_tripped", exc, lane=lane.name)
+            return False
+
+    def _told(self, lane: LaneSpec, decision: Decision, correlation_id: str) -> None:
+        """Kept, logged and metered, whether anything changed or not."""
+        record = decision.record(correlation_id)
+        more: dict[str, str | int] = {
+            "severity": decision.after.severity.word,
+            "queueAgeSeconds": decision.after.age_s,
+            "policy": lane.policy,
+        }
+        self.telemetry.event("capacity_decided", lane=lane.name, **record, **more)
+        self.telemetry.count(metrics.CAP, decision.to_cap, lane=lane.name)
+        self.telemetry.count(metrics.SEVERITY, int(decision.after.severity), lane=lane.name)
+        self.telemetry.count(metrics.QUEUE_AGE, decision.after.age_s, lane=lane.name)
+        if decision.to_cap != decision.from_cap:
+            self.telemetry.count(metrics.CAP_CHANGED, lane=lane.name)
+        event = HistoryEvent(
+            subject=f"capacity/{lane.name}",
+            event_id=correlation_id,
+            at=decision.at,
+            kind="decision",
+            by=GOVERNOR,
+            detail={**record, **more},
+        )
+        try:
+            persist(lambda: self.history.append(event), self.clock)
+        except Unavailable as exc:
+            self.telemetry.error("decision_unwritten", exc, lane=lane.name, correlation_id=correlation_id)

@@ -1,0 +1,172 @@
+"""Resolve an unknown outcome: two people say, with evidence, whether the vendor has what was begun.
+
+*Accepted* is a record: the effect stands, and the job is completed by evidence. *Not sent* is a record, too: the effect
+is written down as refused, which is the one state in which it may be begun again, by an approved plan. Both are the
+engine's own conditional write, on the fence of the intent and on there being no result: evidence that comes late, from
+a worker or from another operator, finds the result there and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from shared.core import lifecycle
+from shared.core.effects import EffectRow, EffectState
+from shared.core.errors import BadInput, EffectMoved, ResolutionMoved, RowMoved, UnknownLane
+from shared.core.job import Job, Status, identifier
+from shared.core.lane import LaneSpec
+from shared.core.moment import iso
+from shared.core.plan import VALID_FOR, Finding, Resolution
+from shared.core.plan_ports import ResolutionStore
+from shared.core.ports import Clock, EffectStore, History, JobStore
+from shared.usecases.persist import persist
+from shared.usecases.steer import note
+
+MAX_EVIDENCE = 128
+RESULT = "resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolver:
+    """What a resolution needs."""
+
+    jobs: JobStore
+    effects: EffectStore
+    resolutions: ResolutionStore
+    history: History
+    lanes: Mapping[str, LaneSpec]
+    clock: Clock
+
+    def request(self, job_id: str, finding: Finding, evidence: str, *, by: str, more_to_do: bool = False) -> Resolution:
+        """Write down what was found out; nothing is changed before somebody else confirms it."""
+        job, rows = self._parked(job_id)
+        asked = self._resolution(job, rows, finding, evidence, by, more_to_do)
+        standing = persist(lambda: self.resolutions.request(asked), self.clock)
+        if standing is not None:
+            raise BadInput(
+                "job", f"{job_id} was resolved as {standing.finding} and confirmed by {standing.confirmer} before"
+            )
+        self._tell(asked, "resolution_requested", by)
+        return asked
+
+    def confirm(
+        self, job_id: str, finding: Finding, evidence: str, *, by: str, more_to_do: bool = False
+    ) -> tuple[Resolution, Job]:
+        """Agree to exactly what was requested, and record it. Given again after a crash, it goes on where it ended."""
+        job = self._job(job_id)
+        wanted = persist(lambda: self.resolutions.get(job_id, job.fence), self.clock)
+        mine = wanted is not None and wanted.confirmer == by
+        if not mine:
+            job, rows = self._parked(job_id)
+            said = self._resolution(job, rows, finding, evidence, by, more_to_do)
+            wanted = self._confirmed(said, by, alone=self._lane(job).one_person_redrive >= 1)
+            self._tell(wanted, "resolution_confirmed", by)
+        if wanted is None:
+            raise BadInput("job", f"{job_id}: nobody has asked for a resolution yet")
+        self._record(wanted)
+        return wanted, self._complete(job, wanted)
+
+    def _resolution(
+        self, job: Job, rows: list[EffectRow], finding: Finding, evidence: str, by: str, more_to_do: bool
+    ) -> Resolution:
+        if more_to_do and finding is not Finding.ACCEPTED:
+            raise BadInput("more_to_do", "is for what was accepted: what was not sent is replayed by a plan anyway")
+        now = self.clock.now()
+        return Resolution(
+            job_id=job.job_id,
+            fence=job.fence,
+            finding=finding,
+            evidence=identifier("evidence", evidence, MAX_EVIDENCE),
+            effects=tuple(row.name for row in rows),
+            requester=by,
+            requested_at=now,
+            valid_until=now + VALID_FOR,
+            more_to_do=more_to_do,
+        )
+
+    def _parked(self, job_id: str) -> tuple[Job, list[EffectRow]]:
+        """A failed job with its open effects, old enough that no worker can still be at them."""
+        job = self._job(job_id)
+        if job.status is not Status.FAILED:
+            raise BadInput("job", f"{job_id} is {job.status}; only a failed job can be resolved")
+        rows = [row for row in persist(lambda: self.effects.of_job(job_id), self.clock) if row.open]
+        if not rows:
+            raise BadInput("job", f"{job_id} has no open effect: its outcome is known; see `penstock dlq show`")
+        # A worker that began to send may still be sending: it is dead for certain after one visibility time-out,
+        # which is six times what its function may take.
+        certain = max(row.intent_at for row in rows) + timedelta(seconds=self._lane(job).visibility_s)
+        if self.clock.now() < certain:
+            raise BadInput("job", f"{job_id}: its worker may still be sending; look at the vendor after {iso(certain)}")
+        return job, rows
+
+    def _confirmed(self, said: Resolution, by: str, *, alone: bool) -> Resolution:
+        try:
+            return persist(lambda: self.resolutions.confirm(said, by=by, now=self.clock.now(), alone=alone), self.clock)
+        except ResolutionMoved as moved:
+            current = moved.current
+        if current is None:
+            raise BadInput("job", f"{said.job_id}: nobody has asked for a resolution; ask without --confirm first")
+        if current.hash != said.hash:
+            raise BadInput(
+                "job",
+                f"{said.job_id}: what was requested is {current.finding} with evidence {current.evidence}; confirm"
+                " exactly that, or request another resolution",
+            )
+        if current.confirmer is not None:
+            raise BadInput("job", f"{said.job_id} was confirmed by {current.confirmer} before")
+        if current.valid_until <= self.clock.now():
+            raise BadInput("job", f"{said.job_id}: the request expired at {iso(current.valid_until)}; request it again")
+        raise BadInput("job", f"{said.job_id}: you requested it; somebody else must confirm it")
+
+    def _record(self, wanted: Resolution) -> None:
+        now = self.clock.now()
+        for row in persist(lambda: self.effects.of_job(wanted.job_id), self.clock):
+            if row.name not in wanted.effects or not row.open:
+                continue
+            accepted = wanted.finding is Finding.ACCEPTED
+            result = replace(
+                row,
+                state=EffectState.ACCEPTED if accepted else EffectState.REFUSED,
+                recorded_at=now,
+                vendor_id=wanted.evidence if accepted else None,
+                reason=f"operator:{wanted.finding}:{wanted.evidence}",
+            )
+            try:
+                persist(lambda row=row, result=result: self.effects.record(row, result), self.clock)  # type: ignore[misc]
+            except EffectMoved as moved:
+                state = "gone" if moved.current is None else moved.current.state
+                raise BadInput("job", f"{wanted.job_id}: effect {row.name} is {state} by now; look again") from None
+
+    def _complete(self, job: Job, wanted: Resolution) -> Job:
+        """Accepted and nothing more to do: completed by evidence. Else it stays failed, for a plan."""
+        if wanted.finding is not Finding.ACCEPTED or wanted.more_to_do or job.status is Status.COMPLETED:
+            return job
+        after = lifecycle.completed_by_evidence(job, self._lane(job), self.clock.now(), RESULT, None)
+        try:
+            persist(lambda: self.jobs.move(job, after), self.clock)
+        except RowMoved:
+            raise BadInput("job", f"{job.job_id} changed meanwhile; look at it again") from None
+        return after
+
+    def _job(self, job_id: str) -> Job:
+        job = persist(lambda: self.jobs.get(job_id), self.clock)
+        if job is None:
+            raise BadInput("job", f"{job_id} does not exist in this stage")
+        return job
+
+    def _lane(self, job: Job) -> LaneSpec:
+        lane = self.lanes.get(job.lane)
+        if lane is None:
+            raise UnknownLane(job.lane, tuple(sorted(self.lanes)))
+        return lane
+
+    def _tell(self, resolution: Resolution, kind: str, by: str) -> None:
+        detail = {
+            "finding": resolution.finding.value,
+            "evidence": resolution.evidence,
+            "effects": list(resolution.effects),
+            "hash": resolution.hash,
+        }
+        note(f"job/{resolution.job_id}", kind, by, detail, self.history, self.clock)

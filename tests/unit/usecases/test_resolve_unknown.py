@@ -1,0 +1,172 @@
+"""An unknown outcome is resolved by two people with evidence, and nothing is ever sent twice by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from shared.adapters.memory.vendor import Says
+from shared.core.effects import EffectState
+from shared.core.errors import BadInput
+from shared.core.job import Category, Status
+from shared.core.plan import Finding
+from tests.unit.usecases.redriving import ADA, BOB, RedriveDesk
+
+NOT_SENT, ACCEPTED = Finding.NOT_SENT, Finding.ACCEPTED
+
+
+def a_parked(says: Says = Says.UNKNOWN, **lane: object) -> tuple[RedriveDesk, str]:
+    """A desk with one job whose outcome nobody knows, a while ago."""
+    desk = RedriveDesk(**lane)
+    (job_id,) = desk.fail(1, says=says)
+    assert desk.job(job_id).category is Category.OUTCOME_UNKNOWN
+    desk.clock.advance(desk.lane.visibility_s)
+    return desk, job_id
+
+
+@pytest.mark.req("C9")
+@pytest.mark.fault("A1")
+def test_accepted_completes_the_job_with_its_evidence() -> None:
+    """The effect is recorded under the evidence, the job is completed, and nothing was sent for it."""
+    desk, job_id = a_parked(Says.ACCEPTED_BUT_UNKNOWN)
+    desk.resolver().request(job_id, ACCEPTED, "ticket/4711", by=ADA)
+    assert desk.job(job_id).status is Status.FAILED
+    _, job = desk.resolver().confirm(job_id, ACCEPTED, "ticket/4711", by=BOB)
+    assert (job.status, job.result) == (Status.COMPLETED, "resolved")
+    (row,) = desk.rows(job_id)
+    assert (row.state, row.vendor_id, row.reason) == (
+        EffectState.ACCEPTED,
+        "ticket/4711",
+        "operator:accepted:ticket/4711",
+    )
+    assert len(desk.vendor.accepts) == 1
+    kinds = [event.kind for event in desk.history.of(f"job/{job_id}", limit=5)]
+    assert sorted(kinds) == ["resolution_confirmed", "resolution_requested"]
+    # Given again, it changes nothing.
+    assert desk.resolver().confirm(job_id, ACCEPTED, "ticket/4711", by=BOB)[1].status is Status.COMPLETED
+
+
+@pytest.mark.req("C9")
+@pytest.mark.fault("A1", "J6")
+def test_not_sent_may_be_sent_again_by_a_plan_and_by_nothing_else() -> None:
+    """Recorded as refused with its evidence; the job stays failed until a plan; then it is sent once."""
+    desk, job_id = a_parked()
+    with pytest.raises(BadInput, match="nobody knows"):
+        desk.plan(job_id=job_id)
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    with pytest.raises(BadInput, match="nobody knows"):
+        desk.plan(job_id=job_id)
+    _, job = desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    assert job.status is Status.FAILED
+    (row,) = desk.rows(job_id)
+    assert (row.state, row.reason) == (EffectState.REFUSED, "operator:not_sent:case/12")
+    desk.started(job_id=job_id)
+    desk.tick()
+    assert desk.job(job_id).status is Status.COMPLETED
+    assert len(desk.vendor.accepts) == 1
+    assert desk.rows(job_id)[0].first_intent_at == row.first_intent_at
+
+
+@pytest.mark.fault("J6")
+def test_who_requested_it_cannot_confirm_it() -> None:
+    """Nothing is recorded; where the lane lets one person replay, one may do this, too."""
+    desk, job_id = a_parked()
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    with pytest.raises(BadInput, match="you requested it; somebody else must confirm it"):
+        desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=ADA)
+    assert desk.rows(job_id)[0].open
+    alone, other = a_parked(one_person_redrive=1)
+    alone.resolver().request(other, NOT_SENT, "case/12", by=ADA)
+    alone.resolver().confirm(other, NOT_SENT, "case/12", by=ADA)
+    assert not alone.rows(other)[0].open
+
+
+@pytest.mark.fault("J6")
+def test_what_is_confirmed_is_what_was_requested() -> None:
+    """Nothing requested, another finding, another evidence, expired, confirmed before: each its own sentence."""
+    desk, job_id = a_parked()
+    confirm = desk.resolver().confirm
+    with pytest.raises(BadInput, match="nobody has asked for a resolution"):
+        confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    with pytest.raises(BadInput, match="what was requested is not_sent with evidence case/12"):
+        confirm(job_id, ACCEPTED, "case/12", by=BOB)
+    with pytest.raises(BadInput, match="confirm exactly that"):
+        confirm(job_id, NOT_SENT, "case/13", by=BOB)
+    desk.clock.advance(24 * 3600)
+    with pytest.raises(BadInput, match="expired"):
+        confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    assert desk.rows(job_id)[0].open
+
+
+@pytest.mark.fault("A4")
+def test_while_a_worker_may_still_be_sending_nobody_can_say_not_sent() -> None:
+    """Before one visibility time-out after the intent it is refused, with the time from which it is not."""
+    desk = RedriveDesk()
+    (job_id,) = desk.fail(1, says=Says.UNKNOWN)
+    (row,) = desk.rows(job_id)
+    desk.clock.advance_to(row.intent_at + timedelta(seconds=desk.lane.visibility_s - 1))
+    with pytest.raises(BadInput, match="its worker may still be sending; look at the vendor after"):
+        desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    desk.clock.advance(1)
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+
+
+@pytest.mark.fault("A1")
+def test_evidence_that_came_meanwhile_wins() -> None:
+    """A record that was written between request and confirmation stays: not sent is refused then."""
+    desk, job_id = a_parked(Says.ACCEPTED_BUT_UNKNOWN)
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    (row,) = desk.rows(job_id)
+    desk.effects.record(row, replace(row, state=EffectState.ACCEPTED, recorded_at=desk.clock.now(), vendor_id="v-1"))
+    with pytest.raises(BadInput, match="no open effect"):
+        desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    assert desk.rows(job_id)[0].state is EffectState.ACCEPTED
+
+
+def test_accepted_with_more_to_do_goes_on_under_a_plan() -> None:
+    """Two effects, the first one unknown: it is recorded, the job stays failed, and a replay makes only the second."""
+    desk = RedriveDesk()
+    (job_id,) = desk.fail(1, says=Says.ACCEPTED_BUT_UNKNOWN, task="reply_and_tag")
+    desk.clock.advance(desk.lane.visibility_s)
+    desk.resolver().request(job_id, ACCEPTED, "t/1", by=ADA, more_to_do=True)
+    with pytest.raises(BadInput, match="confirm exactly that"):
+        desk.resolver().confirm(job_id, ACCEPTED, "t/1", by=BOB)
+    assert desk.resolver().confirm(job_id, ACCEPTED, "t/1", by=BOB, more_to_do=True)[1].status is Status.FAILED
+    desk.started(job_id=job_id)
+    desk.tick()
+    assert desk.job(job_id).status is Status.COMPLETED
+    assert [accept.action for accept in desk.vendor.accepts] == ["reply", "tag"]
+
+
+@pytest.mark.parametrize(
+    ("finding", "evidence", "says"),
+    [
+        (NOT_SENT, "", "evidence: is missing"),
+        (NOT_SENT, "I looked, it is not there", "it is an id, not text"),
+        (NOT_SENT, "x" * 129, "at most 128"),
+    ],
+)
+def test_evidence_is_a_reference(finding: Finding, evidence: str, says: str) -> None:
+    """No prose: where it can be seen."""
+    desk, job_id = a_parked()
+    with pytest.raises(BadInput, match=says):
+        desk.resolver().request(job_id, finding, evidence, by=ADA)
+
+
+def test_what_has_nothing_to_resolve() -> None:
+    """No such job, one that is not failed, one whose outcome is known; more to do is for what was accepted."""
+    desk, parked = a_parked()
+    (known,) = desk.fail(1)
+    resolver = desk.resolver()
+    with pytest.raises(BadInput, match="does not exist"):
+        resolver.request("nobody", NOT_SENT, "x", by=ADA)
+    with pytest.raises(BadInput, match="only a failed job"):
+        resolver.request(desk.enqueue(key="new").job_id, NOT_SENT, "x", by=ADA)
+    desk.clock.advance(timedelta(hours=1).total_seconds())
+    with pytest.raises(BadInput, match="its outcome is known"):
+        resolver.request(known, NOT_SENT, "x", by=ADA)
+    with pytest.raises(BadInput, match="is for what was accepted"):
+        resolver.request(parked, NOT_SENT, "x", by=ADA, more_to_do=True)

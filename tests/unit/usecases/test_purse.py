@@ -42,6 +42,18 @@ def denied(budgets: Budgets, tokens: int = 0) -> Denied:
     return answer
 
 
+def with_a_wrong_clock(desk: Desk, skew_s: float) -> Budgets:
+    """An environment whose machine's clock is ahead by so much, and knows it."""
+    return Budgets.of(
+        desk.accounts.values(),
+        ledger=desk.budget_ledger,
+        clock=desk.clock.skewed(skew_s),
+        telemetry=desk.telemetry,
+        owner="env-9",
+        skew_s=lambda: skew_s,
+    )
+
+
 @pytest.fixture
 def desk() -> Desk:
     return Desk(account=an_account(requests_per_minute=600, tokens_per_minute=60_000))
@@ -248,14 +260,7 @@ def test_a_probe_that_fails_leaves_it_shut_and_the_job_waits(desk: Desk) -> None
 @pytest.mark.fault("D4")
 def test_a_clock_that_is_wrong_takes_no_permits(desk: Desk, skew_s: float) -> None:
     """Beyond two seconds an environment would spend other minutes than its own: it waits, and writes no take."""
-    budgets = Budgets.of(
-        desk.accounts.values(),
-        ledger=desk.budget_ledger,
-        clock=desk.clock.skewed(skew_s),
-        telemetry=desk.telemetry,
-        owner="env-1",
-        skew_s=lambda: skew_s,
-    )
+    budgets = with_a_wrong_clock(desk, skew_s)
     assert denied(budgets).limit == "clock_skew"
     assert not desk.budget_ledger.read(desk.accounts["desk_account"]).arrival_us
 
@@ -264,14 +269,7 @@ def test_a_clock_that_is_wrong_takes_no_permits(desk: Desk, skew_s: float) -> No
 @pytest.mark.fault("D4")
 def test_a_clock_that_is_a_little_wrong_is_corrected(desk: Desk, skew_s: float) -> None:
     """Within two seconds it spends by the table's clock."""
-    budgets = Budgets.of(
-        desk.accounts.values(),
-        ledger=desk.budget_ledger,
-        clock=desk.clock.skewed(skew_s),
-        telemetry=desk.telemetry,
-        owner="env-1",
-        skew_s=lambda: skew_s,
-    )
+    budgets = with_a_wrong_clock(desk, skew_s)
     permit(budgets)
     arrival = desk.budget_ledger.read(desk.accounts["desk_account"]).arrival_us[Limit.REQUESTS]
     assert arrival == us_of(desk.clock.now()) + rate.cost_us(1, 600)
@@ -385,14 +383,7 @@ def test_a_far_off_time_pushes_nobody_else() -> None:
 
 def test_a_wrong_clock_pushes_nobody_else(desk: Desk) -> None:
     """An hour ahead, an environment gets no permit, and the line of the others stays where it is."""
-    wrong = Budgets.of(
-        desk.accounts.values(),
-        ledger=desk.budget_ledger,
-        clock=desk.clock.skewed(3600),
-        telemetry=desk.telemetry,
-        owner="env-9",
-        skew_s=lambda: 3600.0,
-    )
+    wrong = with_a_wrong_clock(desk, 3600.0)
     assert denied(wrong).until - desk.clock.now() < timedelta(seconds=20)
     assert desk.budget_ledger.read(desk.accounts["desk_account"]).line_us <= us_of(desk.clock.now()) + SECOND
 
@@ -544,14 +535,7 @@ def test_a_pace_that_was_lowered_fails_nobody(desk: Desk) -> None:
 @pytest.mark.fault("D4")
 def test_all_of_an_environments_times_are_the_tables(desk: Desk, skew_s: float) -> None:
     """With a clock a little wrong: a lease is returned within its time, and a quiet second is a whole one."""
-    budgets = Budgets.of(
-        desk.accounts.values(),
-        ledger=desk.budget_ledger,
-        clock=desk.clock.skewed(skew_s),
-        telemetry=desk.telemetry,
-        owner="env-1",
-        skew_s=lambda: skew_s,
-    )
+    budgets = with_a_wrong_clock(desk, skew_s)
     spec = desk.accounts["desk_account"]
     budgets.expect(10, 60)
     budgets.heard(VENDOR, permit(budgets), Accepted("id"))

@@ -104,6 +104,7 @@ def walked(ledger: BudgetLedger, spec: AccountSpec, walk: list[Step]) -> Iterato
         yield ledger.read(spec)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limits=specs, walk=st.lists(steps, min_size=2, max_size=10))
 def test_memory_and_table_answer_alike(table: AwsWorld, limits: dict[str, Any], walk: list[Step]) -> None:
@@ -116,6 +117,7 @@ def test_memory_and_table_answer_alike(table: AwsWorld, limits: dict[str, Any], 
         assert found == wanted, f"answer {number}"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limits=specs, walk=st.lists(st.tuples(steps, st.booleans()), min_size=2, max_size=10))
 def test_environments_with_old_views_keep_the_sums(

@@ -126,6 +126,7 @@ class Counting(MemoryJobStore):
 
 
 @pytest.mark.req("X9")
+@pytest.mark.slow
 def test_twenty_five_thousand_jobs_take_one_write_each() -> None:
     """Exactly one conditional write a changed job and none for the others; a second run writes nothing at all."""
     desk = Desk()

@@ -10,6 +10,7 @@ from constructs import IConstruct
 
 from infra.application import Penstock
 from infra.intake import Intake
+from infra.runs import RunLane
 from shared.contract import names
 
 TRACING = "X-Ray is off on purpose: trace segments can carry what customers wrote, and nobody erases them"
@@ -56,16 +57,7 @@ def accepted(stacks: Penstock) -> Iterator[Accepted]:
     )
 
     for lane in (stack.lane for stack in stacks.lanes):
-        yield Accepted(where=lane.worker.function, finding="Serverless-LambdaDLQ", reason=NOT_ASYNCHRONOUS)
-        yield Accepted(
-            where=lane.source,
-            finding="Serverless-LambdaEventSourceMappingDestination",
-            reason="a queue's mapping has no destination: the queue's own dead-letter queue takes what fails",
-        )
         yield Accepted(where=lane.dead_letters, finding="Serverless-SQSRedrivePolicy", reason=IS_A_LAST_STOP)
-        yield Accepted(
-            where=lane.worker.role, finding=objects, reason="objects of the content store have ids for names"
-        )
         if lane.secret is not None:
             yield Accepted(
                 where=lane.secret,
@@ -73,7 +65,18 @@ def accepted(stacks: Penstock) -> Iterator[Accepted]:
                 reason="vendors hand these tokens out by hand and have no way to rotate them by machine;"
                 " looked at in November 2026, to be looked at again in November 2027",
             )
-
+        if isinstance(lane, RunLane):
+            yield from _of_runs(lane, objects)
+            continue
+        yield Accepted(where=lane.worker.function, finding="Serverless-LambdaDLQ", reason=NOT_ASYNCHRONOUS)
+        yield Accepted(
+            where=lane.source,
+            finding="Serverless-LambdaEventSourceMappingDestination",
+            reason="a queue's mapping has no destination: the queue's own dead-letter queue takes what fails",
+        )
+        yield Accepted(
+            where=lane.worker.role, finding=objects, reason="objects of the content store have ids for names"
+        )
         if lane.intake is not None:
             yield from _of_intake(lane.intake, stage)
 
@@ -89,11 +92,12 @@ def accepted(stacks: Penstock) -> Iterator[Accepted]:
         finding=objects,
         reason="objects of the content store have ids for names",
     )
-    yield Accepted(
-        where=control.functions["stream"].role,
-        finding=streams,
-        reason="ListStreams knows no single stream: this is every stream of the one table",
-    )
+    for reader in ("stream", "feed"):
+        yield Accepted(
+            where=control.functions[reader].role,
+            finding=streams,
+            reason="ListStreams knows no single stream: this is every stream of the one table",
+        )
 
     sources = "arn:<AWS::Partition>:lambda:<AWS::Region>:<AWS::AccountId>:event-source-mapping:*"
     for finding, reason in (
@@ -114,6 +118,16 @@ def accepted(stacks: Penstock) -> Iterator[Accepted]:
             finding="Serverless-SNSRedrivePolicy",
             reason="a mail that SNS could not deliver for hours is no longer news; the alarm itself stays on",
         )
+
+
+def _of_runs(lane: RunLane, objects: str) -> Iterator[Accepted]:
+    yield Accepted(where=lane.dead_letters, finding="AwsSolutions-SQS3", reason=IS_A_LAST_STOP)
+    for run in lane.functions.values():
+        yield Accepted(where=run.function, finding="Serverless-LambdaDLQ", reason=ON_FAILURE_QUEUE)
+        yield Accepted(where=run.role, finding=objects, reason="objects of the content store have ids for names")
+    for queue in lane.failures.values():
+        yield Accepted(where=queue, finding="AwsSolutions-SQS3", reason=IS_A_LAST_STOP)
+        yield Accepted(where=queue, finding="Serverless-SQSRedrivePolicy", reason=IS_A_LAST_STOP)
 
 
 def _of_intake(intake: Intake, stage: str) -> Iterator[Accepted]:

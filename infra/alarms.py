@@ -19,8 +19,14 @@ from shared.core.stage import StageSpec
 
 RUNBOOK = "docs/runbooks/alarms.md"
 ITERATOR_AGE_MS = 60_000
+DAY_S = 86_400
 SILENT_PERIODS = 3
 """A schedule that was not seen for this many periods is silent."""
+
+CLOSED_S = 300
+"""A switch that is closed for so long is told to everybody; a shorter stop is nobody else's business."""
+SEVERE_OF = 3
+"""Severe at so many looks in a row: no hiccup."""
 
 AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
@@ -56,17 +62,11 @@ class AlarmSpec:
 
 def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
     """What can go wrong in one lane."""
+    if lane.run is not None:
+        yield from _of_runs(lane, stage)
+        return
     worker = names.worker(lane.name)
-    dead_letters = names.dead_letter_queue(stage.name, lane.name)
-    # Without metric math, only what is visible can be watched.
-    standing = signals.depth(dead_letters) if stage.metrics_alarms else signals.visible(dead_letters)
-    yield AlarmSpec(
-        subject=lane.name,
-        problem="dead-letters",
-        means=f"Jobs of lane {lane.name} have failed and wait for an operator.",
-        metric=standing,
-        threshold=1,
-    )
+    yield _dead_letters(lane, stage)
     yield AlarmSpec(
         subject=lane.name,
         problem="queue-age",
@@ -99,6 +99,9 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
             metric=signals.counted(metrics.ACCOUNT_SHUT, stage=stage.name, lane="all", service=worker),
             threshold=1,
         )
+    yield from _watched(lane, stage)
+    if lane.has_canaries:
+        yield _canary(lane, stage)
     if lane.admission != "scheduled":
         yield from _governed(lane, stage)
     yield from _of_function(worker, stage)
@@ -106,8 +109,125 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
         yield from _of_intake(lane, stage)
 
 
+def _of_runs(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
+    """A lane that runs take: no queue grows old, but a run can be missing."""
+    yield _dead_letters(lane, stage)
+    for of, problem, means in (
+        ("schedule", "schedule-undelivered", f"A schedule of lane {lane.name} could not start its function."),
+        ("run", "run-failed", f"A run of lane {lane.name} ended with an error or was never started."),
+    ):
+        yield AlarmSpec(
+            subject=naming.run_failures(lane.name, of),
+            problem=problem,
+            means=means,
+            metric=signals.visible(naming.failure_queue(stage.name, naming.run_failures(lane.name, of))),
+            threshold=1,
+        )
+    for role, period_s in lane.runs.items():
+        function = names.run(lane.name, role)
+        yield AlarmSpec(
+            subject=function,
+            problem="schedule-silent",
+            means=f"The {function} has not run for {SILENT_PERIODS} periods.",
+            metric=signals.of_function(stage.name, function, "Invocations", period=Duration.seconds(period_s)),
+            threshold=1,
+            comparison=BELOW,
+            # CloudWatch looks back a day at most.
+            of=max(1, min(SILENT_PERIODS, DAY_S // period_s)),
+            at_least=max(1, min(SILENT_PERIODS, DAY_S // period_s)),
+            silence_is_bad=True,
+        )
+        yield from _of_function(function, stage)
+    yield from _watched(lane, stage)
+
+
+def _watched(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
+    """What only a person may end."""
+    looks = -(-CLOSED_S // stage.schedules.governor)
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="switch-not-normal",
+        means=f"A switch has held lane {lane.name} back for {CLOSED_S // 60} minutes: on purpose, or forgotten?",
+        metric=_level(metrics.SWITCH_LEVEL, lane, stage),
+        threshold=metrics.CLOSED,
+        of=looks,
+        at_least=looks,
+    )
+    if lane.cost_spike_per_hour is not None:
+        yield AlarmSpec(
+            subject=lane.name,
+            problem="cost-spike",
+            means=f"The vendors of lane {lane.name} cost more than {lane.cost_spike_per_hour:,.2f}"
+            f" {stage.prices.currency} an hour.",
+            metric=_level(metrics.COST, lane, stage),
+            threshold=lane.cost_spike_per_hour,
+            comparison=ABOVE,
+        )
+
+
+def _dead_letters(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:
+    dead_letters = names.dead_letter_queue(stage.name, lane.name)
+    # Without metric math, only what is visible can be watched.
+    standing = signals.depth(dead_letters) if stage.metrics_alarms else signals.visible(dead_letters)
+    return AlarmSpec(
+        subject=lane.name,
+        problem="dead-letters",
+        means=f"Jobs of lane {lane.name} have failed and wait for an operator.",
+        metric=standing,
+        threshold=1,
+    )
+
+
+def _canary(lane: LaneSpec, stage: StageSpec) -> AlarmSpec:
+    """Rings, too, when nobody sends canaries any more."""
+    return AlarmSpec(
+        subject=lane.name,
+        problem="canary-late",
+        means=f"A job of lane {lane.name} that does nothing took more than {stage.schedules.sweeper // 60} minutes.",
+        metric=signals.counted(
+            metrics.CANARY_MISSED,
+            stage=stage.name,
+            lane=lane.name,
+            service="sweeper",
+            period=Duration.seconds(stage.schedules.sweeper),
+        ),
+        threshold=1,
+        of=2,
+        at_least=2,
+        silence_is_bad=True,
+    )
+
+
+def _level(metric: str, lane: LaneSpec, stage: StageSpec, statistic: str = "Maximum") -> cloudwatch.Metric:
+    """What the governor meters at each look: a point for each of its periods."""
+    period = Duration.seconds(stage.schedules.governor)
+    return signals.level(
+        metric, stage=stage.name, lane=lane.name, service="governor", statistic=statistic, period=period
+    )
+
+
 def _governed(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
     """What the governor finds and cannot or may not mend."""
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="governor-silent",
+        means=f"The governor has not judged lane {lane.name} for {SILENT_PERIODS} of its periods: nobody steers it.",
+        metric=_level(metrics.CAP, lane, stage, statistic="SampleCount"),
+        threshold=1,
+        comparison=BELOW,
+        of=SILENT_PERIODS,
+        at_least=SILENT_PERIODS,
+        silence_is_bad=True,
+    )
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="severity",
+        means=f"Lane {lane.name} is severely behind, or its dead letters grow.",
+        metric=_level(metrics.SEVERITY, lane, stage),
+        threshold=metrics.SEVERE,
+        of=SEVERE_OF,
+        at_least=SEVERE_OF,
+    )
     yield AlarmSpec(
         subject=lane.name,
         problem="source-not-enabled",
@@ -185,8 +305,19 @@ def of_engine(stage: StageSpec) -> Iterator[AlarmSpec]:
         of=3,
         at_least=2,
     )
+    yield AlarmSpec(
+        subject="feed",
+        problem="feed-behind",
+        means="The change feed is more than a minute behind: subscribers show old states.",
+        metric=signals.of_function(stage.name, "feed", "IteratorAge", statistic="Maximum"),
+        threshold=ITERATOR_AGE_MS,
+        comparison=ABOVE,
+        of=3,
+        at_least=2,
+    )
     for of, problem, means in (
         ("stream", "stream-gave-up", "Lambda gave up on records of the stream: jobs may be stored and not sent."),
+        ("feed", "feed-gave-up", "Lambda gave up on changes of the feed: subscribers have missed them."),
         ("schedule", "schedule-undelivered", "A schedule could not start its function."),
         ("run", "run-failed", "A scheduled run ended with an error or was never started."),
     ):
@@ -217,13 +348,17 @@ def of_engine(stage: StageSpec) -> Iterator[AlarmSpec]:
         metric=signals.counted(metrics.REPAIRED, stage=stage.name, lane="all", service="auditor"),
         threshold=1,
     )
-    yield AlarmSpec(
-        subject="stream",
-        problem="records-isolated",
-        means="The stream consumer set aside rows it could not read or admit.",
-        metric=signals.counted(metrics.STREAM_ERRORS, stage=stage.name, lane="all", service="stream"),
-        threshold=1,
-    )
+    for reader, means in (
+        ("stream", "The stream consumer set aside rows it could not read or admit."),
+        ("feed", "The change feed passed over rows it could not read."),
+    ):
+        yield AlarmSpec(
+            subject=reader,
+            problem="records-isolated",
+            means=means,
+            metric=signals.counted(metrics.STREAM_ERRORS, stage=stage.name, lane="all", service=reader),
+            threshold=1,
+        )
     for name in names.ENGINE_FUNCTIONS:
         yield from _of_function(name, stage)
 

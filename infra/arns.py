@@ -43,13 +43,18 @@ class Arns:
             case Resource.OWN_QUEUE:
                 return [self.queue(names.queue(self.stage.name, _needed(self.lane, resource)))]
             case Resource.LANE_QUEUES:
-                return [self.queue(names.queue(self.stage.name, lane)) for lane in self.stage.lanes]
+                return [self.queue(names.queue(self.stage.name, lane)) for lane in self.with_queues]
             case Resource.DEAD_LETTERS:
                 return [self.queue(names.dead_letter_queue(self.stage.name, lane)) for lane in self.stage.lanes]
             case Resource.STREAM_FAILURES:
                 return [self.queue(naming.failure_queue(self.stage.name, "stream"))]
+            case Resource.FEED_FAILURES:
+                return [self.queue(naming.failure_queue(self.stage.name, "feed"))]
+            case Resource.EVENT_BUS:
+                return [self.event_bus()]
             case Resource.RUN_FAILURES:
-                return [self.queue(naming.failure_queue(self.stage.name, "run"))]
+                of = "run" if self.lane is None else naming.run_failures(self.lane, "run")
+                return [self.queue(naming.failure_queue(self.stage.name, of))]
             case Resource.CONTENT:
                 return [f"{self.bucket()}/*"]
             case Resource.PAYLOADS:
@@ -61,6 +66,11 @@ class Arns:
             case Resource.SECRET:
                 return [self.secret_arn] if self.secret_arn else []
 
+    @property
+    def with_queues(self) -> list[str]:
+        """The lanes whose jobs are sent; those with runs have no queue and no worker of that kind."""
+        return [name for name, lane in self.stage.lanes.items() if lane.run is None]
+
     def table(self, name: str) -> str:
         """A table."""
         arn: str = self.stack.format_arn(
@@ -71,6 +81,13 @@ class Arns:
     def queue(self, name: str) -> str:
         """A queue, by its physical name."""
         arn: str = self.stack.format_arn(service="sqs", resource=name)
+        return arn
+
+    def event_bus(self) -> str:
+        """The bus of the change feed."""
+        arn: str = self.stack.format_arn(
+            service="events", resource="event-bus", resource_name=names.event_bus(self.stage.name)
+        )
         return arn
 
     def event_sources(self) -> str:
@@ -92,7 +109,7 @@ class Arns:
                 resource_name=names.function(self.stage.name, names.worker(lane)) + alias,
                 arn_format=ArnFormat.COLON_RESOURCE_NAME,
             )
-            for lane in self.stage.lanes
+            for lane in self.with_queues
             for alias in ("", f":{names.LIVE}")
         ]
         return found

@@ -1,4 +1,4 @@
-"""The Control stack: the stream consumer and the scheduled functions."""
+"""The Control stack: the two readers of the stream and the scheduled functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aws_cdk import Duration, Stack
+from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
@@ -30,6 +31,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "stream": Size(timeout_s=60, memory_mb=512),
+    "feed": Size(timeout_s=30, memory_mb=256),
     "dispatcher": Size(timeout_s=58, memory_mb=512),
     "sweeper": Size(timeout_s=120, memory_mb=256),
     "triage": Size(timeout_s=50, memory_mb=256),
@@ -65,8 +67,16 @@ class ControlStack(Stack):
         self._deployment = deployment
         self._arns = Arns(stack=self, stage=stage, stream_arn=stream_arn, key_arn=key_arn)
         self.functions = {name: self._function(name) for name in names.ENGINE_FUNCTIONS}
-        self.failures = {of: self._failure_queue(of) for of in ("stream", "schedule", "run")}
-        self._read_stream(stream_arn)
+        self.failures = {of: self._failure_queue(of) for of in naming.FAILURES}
+        # Subscribers put their rules on this bus; of these functions only the feed may publish there.
+        events.EventBus(
+            self,
+            "Changes",
+            event_bus_name=names.event_bus(stage.name),
+            description=f"Penstock {stage.name}: jobs that changed their state, ids and states only",
+        )
+        self._read_stream("stream", "Outbox", stream_arn, stream_filters())
+        self._read_stream("feed", "ChangeFeed", stream_arn, feed_filters(), goes_on_from="ReportBatchItemFailures")
         self._schedule_runs()
 
     def _function(self, name: str) -> PlatformFunction:
@@ -84,11 +94,13 @@ class ControlStack(Stack):
             reserved=1 if name in ALONE and self._deployment.stage.reserved_concurrency else None,
         )
 
-    def _read_stream(self, stream_arn: str) -> None:
-        consumer = self.functions["stream"]
+    def _read_stream(
+        self, name: str, construct_id: str, stream_arn: str, filters: list[str], *, goes_on_from: str | None = None
+    ) -> None:
+        consumer = self.functions[name]
         mapping = lambda_.CfnEventSourceMapping(
             self,
-            "Outbox",
+            construct_id,
             function_name=consumer.function.function_name,
             event_source_arn=stream_arn,
             batch_size=STREAM_BATCH,
@@ -98,14 +110,13 @@ class ControlStack(Stack):
             maximum_retry_attempts=STREAM_RETRIES,
             maximum_record_age_in_seconds=int(STREAM_MAX_AGE.to_seconds()),
             bisect_batch_on_function_error=True,
-            # Holds positions, not records: the auditor mends what ends here.
+            function_response_types=[goes_on_from] if goes_on_from else None,
+            # Holds positions, not records: the auditor mends what admission left, subscribers read the table.
             destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(
-                    destination=self.failures["stream"].queue_arn
-                )
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures[name].queue_arn)
             ),
             filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
-                filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=pattern) for pattern in stream_filters()]
+                filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=pattern) for pattern in filters]
             ),
         )
         # Lambda looks at the stream and the failure queue while it makes the mapping: the role must be whole.
@@ -149,4 +160,21 @@ def stream_filters() -> list[str]:
         was = {"status": {"S": [{"anything-but": [word]}]}}
         patterns.append({"eventName": ["INSERT"], "dynamodb": {"NewImage": image}})
         patterns.append({"eventName": ["MODIFY"], "dynamodb": {"NewImage": image, "OldImage": was}})
+    return [json.dumps(pattern) for pattern in patterns]
+
+
+def feed_filters() -> list[str]:
+    """New jobs and jobs that changed their state. Never a removal, never a row that is no job.
+
+    Only queued and failed jobs are written without changing their state. Lambda takes five filters.
+    """
+    job = {"Keys": {table.PK: {"S": [{"prefix": table.job_pk("")}]}}}
+    stay = ("queued", "failed")
+    patterns: list[dict[str, object]] = [
+        {"eventName": ["INSERT"], "dynamodb": job},
+        {"eventName": ["MODIFY"], "dynamodb": {**job, "NewImage": {"status": {"S": [{"anything-but": list(stay)}]}}}},
+    ]
+    for word in stay:
+        images = {"NewImage": {"status": {"S": [word]}}, "OldImage": {"status": {"S": [{"anything-but": [word]}]}}}
+        patterns.append({"eventName": ["MODIFY"], "dynamodb": {**job, **images}})
     return [json.dumps(pattern) for pattern in patterns]

@@ -17,6 +17,9 @@ WIDTH = 8
 
 def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage: StageSpec) -> None:
     """Everything about one lane on one page."""
+    if lane.run is not None:
+        _run_dashboard(scope, construct_id, lane, stage)
+        return
     queue = names.queue(stage.name, lane.name)
     dead_letters = names.dead_letter_queue(stage.name, lane.name)
     worker = names.worker(lane.name)
@@ -55,10 +58,69 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
             signals.of_function(stage.name, worker, "Throttles"),
         ),
         _graph("Rescued", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in rescue)),
+        *_governed(lane, stage),
         *([_events(lane, stage)] if lane.intake else []),
         *([_scheduled(lane, stage)] if lane.accounts else []),
         *(widget for name in lane.accounts for widget in _budget(lane, stage, stage.accounts[name])),
     )
+
+
+def _run_dashboard(scope: Construct, construct_id: str, lane: LaneSpec, stage: StageSpec) -> None:
+    """A lane that runs take: who waits, what its runs do, how jobs end."""
+    dead_letters = names.dead_letter_queue(stage.name, lane.name)
+    functions = [names.run(lane.name, role) for role in lane.runs]
+    outcomes = (metrics.COMPLETED, metrics.RETRIED, metrics.DEFERRED, metrics.FAILED)
+    _dashboard(scope, construct_id, stage, lane.name).add_widgets(
+        *([_waiting(lane, stage)] if lane.accounts else []),
+        _graph("Jobs in", signals.in_lane(metrics.ADMITTED, stage=stage.name, lane=lane.name)),
+        _graph("Jobs out", *(signals.in_lane(name, stage=stage.name, lane=lane.name) for name in outcomes)),
+        _graph(
+            "Dead letters",
+            signals.visible(dead_letters),
+            signals.of_queue(dead_letters, "ApproximateNumberOfMessagesNotVisible"),
+        ),
+        _graph("Runs", *(signals.of_function(stage.name, name, "Invocations") for name in functions)),
+        _graph(
+            "Run time, ms",
+            *(signals.of_function(stage.name, name, "Duration", statistic="Maximum") for name in functions),
+        ),
+        _graph("Run trouble", *(signals.of_function(stage.name, name, "Errors") for name in functions)),
+        *_governed(lane, stage),
+        *(widget for name in lane.accounts for widget in _budget(lane, stage, stage.accounts[name])),
+    )
+
+
+def _governed(lane: LaneSpec, stage: StageSpec) -> list[cloudwatch.GraphWidget]:
+    """What the governor sees and decides, and what the lane's vendors cost. A lane that runs start has no cap."""
+
+    def level(metric: str, label: str) -> cloudwatch.IMetric:
+        return signals.level_in_lane(metric, stage=stage.name, lane=lane.name, label=label)
+
+    money, most = stage.prices.currency, lane.cost_spike_per_hour
+    marks = [] if most is None else [cloudwatch.HorizontalAnnotation(value=most, label="cost_spike_per_hour")]
+    of_accounts = [
+        signals.level_of_account(metrics.ACCOUNT_COST, stage=stage.name, account=name, lane=lane.name)
+        for name in lane.accounts
+    ]
+    switch = level(metrics.SWITCH_LEVEL, "switch")
+    judged = [
+        _graph("Severity (0 normal to 3) and switch (0 normal to 4)", level(metrics.SEVERITY, "severity"), switch),
+        _graph("Cap that the governor wants", level(metrics.CAP, "cap")),
+    ]
+    return [
+        *(judged if lane.admission != "scheduled" else [_graph("Switch (0 normal to 4)", switch)]),
+        *(
+            [_graph("Canary: seconds from enqueue to end", level(metrics.CANARY_AGE, "canary"))]
+            if lane.has_canaries
+            else []
+        ),
+        cloudwatch.GraphWidget(
+            title=f"Cost of the vendors, {money} an hour",
+            width=WIDTH,
+            left=[level(metrics.COST, lane.name), *of_accounts],
+            left_annotations=marks,
+        ),
+    ]
 
 
 def _events(lane: LaneSpec, stage: StageSpec) -> cloudwatch.GraphWidget:
@@ -74,6 +136,12 @@ def _events(lane: LaneSpec, stage: StageSpec) -> cloudwatch.GraphWidget:
         signals.of_function(stage.name, intake, "Errors"),
         signals.of_function(stage.name, intake, "Throttles"),
     )
+
+
+def _waiting(lane: LaneSpec, stage: StageSpec) -> cloudwatch.GraphWidget:
+    """Jobs that wait for a run, or for their time: no failure, and no delay."""
+    waiting = signals.level_in_lane(metrics.WAITING, stage=stage.name, lane=lane.name, label="waiting")
+    return _graph("Waiting for a run, jobs", waiting)
 
 
 def _scheduled(lane: LaneSpec, stage: StageSpec) -> cloudwatch.GraphWidget:
@@ -126,7 +194,15 @@ def engine_dashboard(scope: Construct, construct_id: str, *, stage: StageSpec) -
         _graph("Stream, ms behind", signals.of_function(stage.name, "stream", "IteratorAge", statistic="Maximum")),
         _graph(
             "Failure queues",
-            *(signals.visible(naming.failure_queue(stage.name, of)) for of in ("stream", "schedule", "run")),
+            *(signals.visible(naming.failure_queue(stage.name, of)) for of in naming.FAILURES),
+        ),
+        _graph("Change feed, ms behind", signals.of_function(stage.name, "feed", "IteratorAge", statistic="Maximum")),
+        _graph(
+            "Changes",
+            *(
+                signals.counted(name, stage=stage.name, lane="all", service="feed")
+                for name in (metrics.PUBLISHED, metrics.UNPUBLISHED)
+            ),
         ),
         *(
             _graph(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from aws_cdk import Stack
@@ -31,6 +31,7 @@ ENGINE_TABLES = {
     "redriver": ("jobs", "control", "ledger", "history"),
     "governor": ("jobs", "control", "ledger", "history"),
 }
+PUBLISHES = ("feed",)
 ASKS_ACCOUNTS = ("stream", "dispatcher", "redriver", "governor")
 SEES_LANE_QUEUES = ("stream", "dispatcher", "auditor", "redriver", "governor")
 USES_DEAD_LETTERS = ("stream", "triage", "auditor", "sweeper", "redriver", "governor")
@@ -40,6 +41,8 @@ WRITES_CONTENT = ("triage",)
 
 def of_engine(function: str, stage: StageSpec, stack: Stack) -> dict[str, str]:
     """What an engine function is told."""
+    if function in PUBLISHES:
+        return {env.STAGE: stage.name, env.EVENT_BUS: names.event_bus(stage.name)}
     told = {env.STAGE: stage.name, env.LANES: lanes_json(stage.lanes.values())}
     told |= tables(stage, ENGINE_TABLES[function])
     if function in ASKS_ACCOUNTS:
@@ -51,7 +54,7 @@ def of_engine(function: str, stage: StageSpec, stack: Stack) -> dict[str, str]:
     if function in WRITES_CONTENT:
         told[env.CONTENT_BUCKET] = content_bucket(stage, stack)
     if function in GOVERNS and stage.governing:
-        told[env.GOVERNING] = _json(stage.governing)
+        told[env.GOVERNING] = rules_json(stage)
     if function in names.SCHEDULED:
         told[env.PERIOD_S] = str(getattr(stage.schedules, function))
         rule = stage.schedule_rules.get(function)
@@ -65,7 +68,7 @@ def of_worker(lane: LaneSpec, stage: StageSpec, stack: Stack, *, secret_arn: str
     told = {
         env.STAGE: stage.name,
         env.LANE: lane.name,
-        env.LANES: lanes_json([lane]),
+        env.LANES: _json({lane.name: lane.to_mapping()}),
         env.CONTENT_BUCKET: content_bucket(stage, stack),
         env.VENDORS: vendors_json(lane, stage),
     }
@@ -73,6 +76,16 @@ def of_worker(lane: LaneSpec, stage: StageSpec, stack: Stack, *, secret_arn: str
     told |= accounts(stage, [lane])
     if secret_arn is not None:
         told[env.SECRET_ARN] = secret_arn
+    return told
+
+
+def of_run(lane: LaneSpec, role: str, stage: StageSpec, stack: Stack, *, secret_arn: str | None) -> dict[str, str]:
+    """What a lane's scheduled function is told: what a worker is, and how often it runs."""
+    told = of_worker(lane, stage, stack, secret_arn=secret_arn)
+    told[env.PERIOD_S] = str(lane.runs[role])
+    rule = stage.schedule_rules.get(names.run(lane.name, role))
+    if rule is not None and rule.to_mapping():
+        told[env.SCHEDULE_RULE] = _json(rule.to_mapping())
     return told
 
 
@@ -94,8 +107,14 @@ def tables(stage: StageSpec, wanted: Iterable[str]) -> dict[str, str]:
 
 
 def lanes_json(lanes: Iterable[LaneSpec]) -> str:
-    """Only what differs from the defaults: a function's whole environment may have 4 KB."""
-    return _json({lane.name: lane.to_mapping() for lane in lanes})
+    """Only what differs from the defaults: a function's whole environment may have 4 KB. What a lane's events may be
+    about is its worker's affair."""
+    return _json({lane.name: replace(lane.for_engine, router=None).to_mapping() for lane in lanes})
+
+
+def producers_json(lanes: Iterable[LaneSpec]) -> str:
+    """The same for whoever enqueues: where a job is executed is decided there."""
+    return _json({lane.name: lane.for_engine.to_mapping() for lane in lanes})
 
 
 def accounts(stage: StageSpec, lanes: Iterable[LaneSpec]) -> dict[str, str]:
@@ -109,6 +128,11 @@ def accounts_json(accounts: Iterable[AccountSpec]) -> str:
     return _json({account.name: account.to_mapping() for account in accounts})
 
 
+def rules_json(stage: StageSpec) -> str:
+    """What of the rules for judging and steering differs from the defaults: governor and tools are told alike."""
+    return _json(stage.governing)
+
+
 def vendors_json(lane: LaneSpec, stage: StageSpec) -> str:
     """Addresses and declared abilities of the lane's vendors, never a secret."""
     chosen = {vendor: asdict(stage.vendors[vendor]) for vendor in lane.vendors}
@@ -119,7 +143,8 @@ def queue_urls(stage: StageSpec, stack: Stack, *, dead_letters: bool = False) ->
     """lane → address. Put together from the queue's name, so no stack holds on to another."""
     name_of = names.dead_letter_queue if dead_letters else names.queue
     host = f"https://sqs.{stack.region}.{stack.url_suffix}/{stack.account}"
-    return _json({lane: f"{host}/{name_of(stage.name, lane)}" for lane in stage.lanes})
+    having = [name for name, lane in stage.lanes.items() if dead_letters or lane.run is None]
+    return _json({lane: f"{host}/{name_of(stage.name, lane)}" for lane in having})
 
 
 def content_bucket(stage: StageSpec, stack: Stack) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from aws_cdk import Duration, RemovalPolicy
@@ -36,6 +37,7 @@ class PlatformFunction(Construct):
         timeout_s: int,
         memory_mb: int,
         reserved: int | None = None,
+        entry: str = "handler",
     ) -> None:
         super().__init__(scope, construct_id)
         forbidden = [variable for variable in environment if variable in env.FORBIDDEN]
@@ -57,9 +59,11 @@ class PlatformFunction(Construct):
             description=f"What {function_name} may do; infra/grants.py lists it",
         )
         self.log_group.grant(self.role, "logs:CreateLogStream", "logs:PutLogEvents")
+        nth = Counter[Resource]()
         for grant in GRANTS[granted_as]:
+            nth[grant.on] += 1
             if resources := arns.of(grant.on):
-                self.role.add_to_principal_policy(_statement(grant, resources, arns))
+                self.role.add_to_principal_policy(_statement(grant, resources, arns, nth[grant.on]))
 
         self.function = lambda_.Function(
             self,
@@ -68,7 +72,7 @@ class PlatformFunction(Construct):
             description=f"Penstock {deployment.stage.name}: {name}",
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
-            handler=f"functions.{package}.handler.handler",
+            handler=f"functions.{package}.handler.{entry}",
             code=deployment.packages.code(package),
             role=self.role,
             log_group=self.log_group,
@@ -91,7 +95,7 @@ def _library_variables(function_name: str) -> dict[str, str]:
     }
 
 
-def _statement(grant: Grant, resources: list[str], arns: Arns) -> iam.PolicyStatement:
+def _statement(grant: Grant, resources: list[str], arns: Arns, nth: int) -> iam.PolicyStatement:
     conditions: dict[str, dict[str, str | list[str]]] | None = None
     if grant.on is Resource.CONTENT_KEY:
         # The key is of use through S3 alone: a leaked role cannot decrypt what it got by other ways.
@@ -103,7 +107,8 @@ def _statement(grant: Grant, resources: list[str], arns: Arns) -> iam.PolicyStat
         # An event source has no name of its own; what it feeds has.
         conditions = {"ArnEquals": {"lambda:FunctionArn": arns.workers()}}
     return iam.PolicyStatement(
-        sid="".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-")),
+        sid="".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-"))
+        + (str(nth) if nth > 1 else ""),
         actions=list(grant.actions),
         resources=resources,
         conditions=conditions,

@@ -35,6 +35,8 @@ class Resource(StrEnum):
     LANE_QUEUES = "lane-queues"
     DEAD_LETTERS = "dead-letters"
     STREAM_FAILURES = "stream-failures"
+    FEED_FAILURES = "feed-failures"
+    EVENT_BUS = "event-bus"
     RUN_FAILURES = "run-failures"
     CONTENT = "content"
     PAYLOADS = "content/payloads"
@@ -69,7 +71,30 @@ def _queues(on: Resource, actions: str, why: str, *, by_platform: bool = False) 
 
 _RUN = _rows(Resource.LEDGER, "PutItem UpdateItem Query", "its run, once per slot, and whether one is still going")
 _FAILED_RUN = _queues(Resource.RUN_FAILURES, "SendMessage", "where Lambda leaves a run that failed", by_platform=True)
+_LIST_CONTENT = _grant(
+    Resource.CONTENT_BUCKET,
+    "s3",
+    "ListBucket",
+    "S3 tells absent from forbidden only to those who may list",
+    by_platform=True,
+)
 _SWITCHES = _rows(Resource.CONTROL, "GetItem", "reads switches and caps")
+_READS_STREAM = (
+    _grant(
+        Resource.STREAM,
+        "dynamodb",
+        "DescribeStream GetRecords GetShardIterator",
+        "Lambda reads the jobs table's stream with this role",
+        by_platform=True,
+    ),
+    _grant(
+        Resource.ANY_STREAM,
+        "dynamodb",
+        "ListStreams",
+        "Lambda looks the stream up; the action knows no single stream",
+        by_platform=True,
+    ),
+)
 
 GRANTS: Mapping[str, tuple[Grant, ...]] = {
     WORKER: (
@@ -84,15 +109,48 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _SWITCHES,
         _rows(Resource.LEDGER, "GetItem UpdateItem", "spends the vendor accounts of its lane, tells what it saw"),
         _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads and documents, stores results"),
-        _grant(
-            Resource.CONTENT_BUCKET,
-            "s3",
-            "ListBucket",
-            "S3 tells absent from forbidden only to those who may list",
-            by_platform=True,
-        ),
+        _LIST_CONTENT,
         _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
+    ),
+    "run_batch_submitter": (
+        _rows(Resource.WAITING, "Query", "finds what is due"),
+        _rows(Resource.JOBS, "GetItem UpdateItem", "claims jobs, hands them over, puts them back"),
+        _SWITCHES,
+        _rows(
+            Resource.LEDGER,
+            "PutItem UpdateItem Query GetItem",
+            "its run; batches and their members; what the vendor accounts have left",
+        ),
+        _grant(Resource.CONTENT, "s3", "GetObject", "reads payloads"),
+        _LIST_CONTENT,
+        _grant(Resource.CONTENT_KEY, "kms", "Decrypt", "the content store is encrypted"),
+        _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
+        _FAILED_RUN,
+    ),
+    "run_batch_collector": (
+        _rows(Resource.JOBS, "GetItem UpdateItem", "ends jobs, puts them back"),
+        _rows(Resource.LEDGER, "PutItem UpdateItem Query GetItem", "its run; batches; gives held tokens back"),
+        _grant(Resource.CONTENT, "s3", "PutObject", "stores results"),
+        _grant(Resource.CONTENT_KEY, "kms", "GenerateDataKey", "the content store is encrypted"),
+        _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
+        _FAILED_RUN,
+    ),
+    "run_worker": (
+        _rows(Resource.WAITING, "Query", "finds what is due"),
+        _rows(Resource.JOBS, "UpdateItem", "claims and settles jobs"),
+        _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
+        _SWITCHES,
+        _rows(
+            Resource.LEDGER,
+            "PutItem UpdateItem Query GetItem",
+            "its run; spends the vendor accounts of its lane, tells what it saw",
+        ),
+        _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads, stores results"),
+        _LIST_CONTENT,
+        _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
+        _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
+        _FAILED_RUN,
     ),
     INTAKE: (
         _rows(Resource.JOBS, "PutItem", "one job an event"),
@@ -101,26 +159,18 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the keys of its own senders"),
     ),
     "stream": (
-        _grant(
-            Resource.STREAM,
-            "dynamodb",
-            "DescribeStream GetRecords GetShardIterator",
-            "Lambda reads the outbox with this role",
-            by_platform=True,
-        ),
-        _grant(
-            Resource.ANY_STREAM,
-            "dynamodb",
-            "ListStreams",
-            "Lambda looks the stream up; the action knows no single stream",
-            by_platform=True,
-        ),
+        *_READS_STREAM,
         _rows(Resource.JOBS, "UpdateItem", "stores why a job waits"),
         _SWITCHES,
         _rows(Resource.LEDGER, "GetItem UpdateItem", "sees what the vendor accounts have left, promises starts"),
         _queues(Resource.LANE_QUEUES, "SendMessage GetQueueAttributes", "sends admitted jobs, sees the depth"),
         _queues(Resource.DEAD_LETTERS, "SendMessage", "a failed job's dead letter"),
         _queues(Resource.STREAM_FAILURES, "SendMessage", "where Lambda leaves what it gave up on", by_platform=True),
+    ),
+    "feed": (
+        *_READS_STREAM,
+        _grant(Resource.EVENT_BUS, "events", "PutEvents", "tells subscribers that a job changed its state"),
+        _queues(Resource.FEED_FAILURES, "SendMessage", "where Lambda leaves what it gave up on", by_platform=True),
     ),
     "dispatcher": (
         _rows(Resource.WAITING, "Query", "finds what is due"),
@@ -136,7 +186,7 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
     ),
     "sweeper": (
         _rows(Resource.WAITING, "Query", "finds claims of dead runs"),
-        _rows(Resource.JOBS, "GetItem UpdateItem", "puts them back"),
+        _rows(Resource.JOBS, "GetItem UpdateItem PutItem", "puts them back; one canary a lane, which has no payload"),
         _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
         _queues(Resource.DEAD_LETTERS, "SendMessage", "sends a letter again that was moved without a plan"),
         _RUN,
@@ -200,10 +250,31 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
             Resource.LEDGER, "PutItem UpdateItem Query GetItem", "its run, as the others; what the accounts have left"
         ),
         _queues(Resource.LANE_QUEUES, "GetQueueAttributes", "sees the depth; the stream sends what it releases"),
-        _queues(Resource.DEAD_LETTERS, "GetQueueAttributes", "stops when more jobs fail"),
+        _queues(
+            Resource.LANE_QUEUES, "SendMessage", "SQS moves letters into the lane's queue with it", by_platform=True
+        ),
+        _queues(
+            Resource.DEAD_LETTERS,
+            "GetQueueAttributes StartMessageMoveTask ListMessageMoveTasks CancelMessageMoveTask",
+            "stops when more jobs fail; moves every letter of an approved native plan",
+        ),
+        _queues(
+            Resource.DEAD_LETTERS, "ReceiveMessage DeleteMessage", "SQS moves letters with this role", by_platform=True
+        ),
         _FAILED_RUN,
     ),
 }
+
+
+RUN_ROLES = ("batch_submitter", "batch_collector", "worker")
+"""The scheduled functions that a lane may have."""
+
+
+def of_role(role: str) -> str:
+    """The entry of a lane's scheduled function: one serves all lanes, as with workers."""
+    if role not in RUN_ROLES:
+        raise ValueError(f"runs.{role}: must be one of {', '.join(RUN_ROLES)}")
+    return f"run_{role}"
 
 
 def granted(function: str, *, to_code: bool = False) -> set[tuple[Resource, str]]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration, SecretValue, Stack, Tags
+from aws_cdk import Duration, Stack, Tags
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra import environment, naming, queues
+from infra import environment, naming
 from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.function import PlatformFunction
 from infra.grants import WORKER
 from infra.intake import Intake
+from infra.lane_parts import LANE_TAG, check_lane, dead_letter_queue, vendor_secret
+from infra.runs import RunLane
 from shared.contract import names
 from shared.core.lane import LaneSpec
-
-LANE_TAG = "penstock:lane"
 
 
 class Lane(Construct):
@@ -26,14 +25,14 @@ class Lane(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, spec: LaneSpec, deployment: Deployment, key_arn: str
     ) -> None:
-        _check(spec, deployment)
+        check_lane(spec, deployment)
         super().__init__(scope, construct_id)
         self.spec = spec
         self._deployment = deployment
 
-        self.dead_letters = self._dead_letter_queue()
+        self.dead_letters = dead_letter_queue(self, spec.name, stage=deployment.stage.name)
         self.queue = self._queue()
-        self.secret = self._secret()
+        self.secret = vendor_secret(self, spec, deployment)
         self.worker = self._worker(key_arn)
         self.live = lambda_.Alias(self, "Live", alias_name=names.LIVE, version=self.worker.function.current_version)
         self.source = lambda_.EventSourceMapping(
@@ -62,40 +61,6 @@ class Lane(Construct):
             ),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-        )
-
-    def _dead_letter_queue(self) -> sqs.Queue:
-        stage = self._deployment.stage.name
-        stack = Stack.of(self)
-        # By name: the two queues point at each other.
-        source_arn = stack.format_arn(service="sqs", resource=names.queue(stage, self.spec.name))
-        dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            queue_name=names.dead_letter_queue(stage, self.spec.name),
-            retention_period=queues.FAILURES_KEPT,
-            redrive_allow_policy=sqs.RedriveAllowPolicy(
-                redrive_permission=sqs.RedrivePermission.BY_QUEUE,
-                source_queues=[sqs.Queue.from_queue_arn(self, "QueueByName", source_arn)],
-            ),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-        )
-        queues.keep_from_moving(dead_letters, stage=stage)
-        return dead_letters
-
-    def _secret(self) -> secretsmanager.Secret | None:
-        if self.spec.secret is None:
-            return None
-        stage = self._deployment.stage.name
-        return secretsmanager.Secret(
-            self,
-            "Secret",
-            secret_name=names.secret(stage, self.spec.secret),
-            description=f"Penstock {stage}: vendor tokens of lane {self.spec.name}, JSON: vendor to token",
-            # Made empty and filled by hand (docs/deploy.md). A deploy writes it again only if this line changes.
-            secret_string_value=SecretValue.unsafe_plain_text("{}"),
-            removal_policy=self._deployment.removal_policy,
         )
 
     def _worker(self, key_arn: str) -> PlatformFunction:
@@ -134,13 +99,5 @@ class LaneStack(Stack):
             stack_name=names.stack(stage, naming.lane_part(spec.name)),
             description=f"Penstock {stage}: lane {spec.name}",
         )
-        self.lane = Lane(self, "Lane", spec=spec, deployment=deployment, key_arn=key_arn)
-
-
-def _check(spec: LaneSpec, deployment: Deployment) -> None:
-    """What a lane's own checks cannot see, because it concerns the rest of the stage."""
-    if spec.name in (*names.ENGINE_FUNCTIONS, names.INTAKE):
-        raise ValueError(f"lanes.{spec.name}: the engine has a function of that name; choose another")
-    missing = [vendor for vendor in spec.vendors if vendor not in deployment.stage.vendors]
-    if missing:
-        raise ValueError(f"lanes.{spec.name}.vendors: {', '.join(missing)} is not defined in this stage")
+        kind = Lane if spec.run is None else RunLane
+        self.lane: Lane | RunLane = kind(self, "Lane", spec=spec, deployment=deployment, key_arn=key_arn)

@@ -14,9 +14,27 @@ def lane_part(lane: str) -> str:
     return f"Lane-{lane.replace('_', '-')}"
 
 
+FAILURES = ("stream", "feed", "schedule", "run")
+"""Who has a queue for what could not be delivered."""
+
+
 def failure_queue(stage: str, of: str) -> str:
-    """Where `of` leaves what it could not deliver: `stream`, `schedule` or `run`."""
+    """Where one of `FAILURES` leaves what it could not deliver."""
     return f"{names.PREFIX}-{stage}-{of}-failed"
+
+
+RUN_FAILURES = ("schedule", "run")
+"""What a lane with runs has such queues for."""
+
+
+def run_failures(lane: str, of: str) -> str:
+    """A lane's own one of these, in the words of `failure_queue`."""
+    return f"{lane}-{of}"
+
+
+def title(name: str) -> str:
+    """A name as a construct's id."""
+    return "".join(part.capitalize() for part in name.replace("_", "-").split("-"))
 
 
 def access_log(name: str) -> str:
@@ -49,9 +67,14 @@ def dashboard(stage: str, subject: str) -> str:
     return f"{names.PREFIX}-{stage}-{subject}"
 
 
-def schedule_group(stage: str) -> str:
-    """The group that holds the stage's schedules, and nothing else."""
-    return f"{names.PREFIX}-{stage}"
+def schedule_group(stage: str, lane: str = "") -> str:
+    """The group that holds the stage's schedules, and nothing else; a lane with runs has one of its own."""
+    return f"{names.PREFIX}-{stage}-{lane}" if lane else f"{names.PREFIX}-{stage}"
+
+
+def redriver_role(stage: str) -> str:
+    """How CloudFormation begins the name of the redriver's role: its stack, then its logical id."""
+    return f"{names.stack(stage, 'Control')}-RedriverRole"
 
 
 def break_glass_role(stage: str) -> str:

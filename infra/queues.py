@@ -12,7 +12,7 @@ from infra import naming
 FAILURES_KEPT = Duration.days(14)
 """The longest SQS allows. A message keeps its age when it is moved, so the source must be much shorter."""
 
-MOVES_MESSAGES = ("sqs:StartMessageMoveTask", "sqs:PurgeQueue")
+START_MOVE, PURGE = "sqs:StartMessageMoveTask", "sqs:PurgeQueue"
 
 
 def failure_queue(scope: Construct, construct_id: str, *, name: str, stage: str) -> sqs.Queue:
@@ -29,21 +29,28 @@ def failure_queue(scope: Construct, construct_id: str, *, name: str, stage: str)
     return queue
 
 
-def keep_from_moving(queue: sqs.Queue, *, stage: str) -> None:
-    """Moving or purging a dead-letter queue from the console goes around every review: only break-glass may.
+def keep_from_moving(queue: sqs.Queue, *, stage: str, but_redriver: bool = False) -> None:
+    """Moving or purging a dead-letter queue from the console goes around every review: only break-glass may, and the
+    executor of approved plans may move a lane's.
 
     A deny on more than these two (SetQueueAttributes, say) would lock out the role that deploys."""
-    stack = Stack.of(queue)
-    break_glass = stack.format_arn(
-        service="iam", region="", resource="role", resource_name=f"{naming.break_glass_role(stage)}*"
-    )
+    movers = [naming.break_glass_role(stage), *([naming.redriver_role(stage)] if but_redriver else [])]
+    _deny_but(queue, "OnlyReviewedMoves", START_MOVE, movers)
+    _deny_but(queue, "OnlyBreakGlassPurges", PURGE, [naming.break_glass_role(stage)])
+
+
+def _deny_but(queue: sqs.Queue, sid: str, action: str, roles: list[str]) -> None:
+    arns = [
+        Stack.of(queue).format_arn(service="iam", region="", resource="role", resource_name=f"{role}*")
+        for role in roles
+    ]
     queue.add_to_resource_policy(
         iam.PolicyStatement(
-            sid="OnlyBreakGlassMovesMessages",
+            sid=sid,
             effect=iam.Effect.DENY,
             principals=[iam.StarPrincipal()],
-            actions=list(MOVES_MESSAGES),
+            actions=[action],
             resources=[queue.queue_arn],
-            conditions={"ArnNotLike": {"aws:PrincipalArn": break_glass}},
+            conditions={"ArnNotLike": {"aws:PrincipalArn": arns}},
         )
     )

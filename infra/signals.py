@@ -21,6 +21,13 @@ def counted(name: str, *, stage: str, lane: str, service: str, period: Duration 
     return _metric(metrics.NAMESPACE, name, {metrics.LANE: lane, SERVICE: service, metrics.STAGE: stage}, "Sum", period)
 
 
+def level(
+    name: str, *, stage: str, lane: str, service: str, statistic: str = "Maximum", period: Duration = MINUTE
+) -> cloudwatch.Metric:
+    """One of Penstock's own metrics that is a level: two that counted in one minute are not added."""
+    return counted(name, stage=stage, lane=lane, service=service, period=period).with_(statistic=statistic)
+
+
 def in_lane(name: str, *, stage: str, lane: str) -> cloudwatch.MathExpression:
     """One of Penstock's own metrics, whoever counted it. Dashboards only: an alarm cannot search."""
     return _searched(name, (metrics.LANE, SERVICE, metrics.STAGE), {metrics.LANE: lane, metrics.STAGE: stage})
@@ -38,6 +45,13 @@ def of_account(
     """What a vendor account was asked for: by one lane, or by everybody who spends it."""
     where = {metrics.ACCOUNT: account, **({} if lane is None else {metrics.LANE: lane}), metrics.STAGE: stage}
     return _searched(name, (metrics.ACCOUNT, metrics.LANE, SERVICE, metrics.STAGE), where, label=label)
+
+
+def level_of_account(name: str, *, stage: str, account: str, lane: str) -> cloudwatch.MathExpression:
+    """A level of one lane's use of a vendor account."""
+    where = {metrics.ACCOUNT: account, metrics.LANE: lane, metrics.STAGE: stage}
+    dimensions = (metrics.ACCOUNT, metrics.LANE, SERVICE, metrics.STAGE)
+    return _searched(name, dimensions, where, by="Maximum", joined="MAX", label=account)
 
 
 def _searched(

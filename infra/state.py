@@ -45,13 +45,19 @@ class StateStack(Stack):
             self,
             "Lanes",
             parameter_name=names.lanes_parameter(stage.name),
-            string_value=environment.lanes_json(stage.lanes.values()),
+            string_value=environment.producers_json(stage.lanes.values()),
         )
         ssm.StringParameter(
             self,
             "Accounts",
             parameter_name=names.accounts_parameter(stage.name),
             string_value=environment.accounts_json(stage.accounts.values()),
+        )
+        ssm.StringParameter(
+            self,
+            "Rules",
+            parameter_name=names.rules_parameter(stage.name),
+            string_value=environment.rules_json(stage),
         )
 
     @property

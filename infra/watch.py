@@ -35,7 +35,7 @@ class WatchStack(Stack):
         self.email: sns.Subscription | None = None
         self._connect_people()
         for lane in self._stage.lanes.values():
-            dashboards.lane_dashboard(self, f"{_title(lane.name)}Dashboard", lane=lane, stage=self._stage)
+            dashboards.lane_dashboard(self, f"{naming.title(lane.name)}Dashboard", lane=lane, stage=self._stage)
             for spec in alarms.of_lane(lane, self._stage):
                 self._alarm(spec)
         dashboards.engine_dashboard(self, "EngineDashboard", stage=self._stage)
@@ -45,7 +45,7 @@ class WatchStack(Stack):
     def _alarm(self, spec: alarms.AlarmSpec) -> None:
         alarm = cloudwatch.Alarm(
             self,
-            f"{_title(spec.subject)}{_title(spec.problem)}",
+            f"{naming.title(spec.subject)}{naming.title(spec.problem)}",
             alarm_name=naming.alarm(self._stage.name, spec.subject, spec.problem),
             alarm_description=spec.description,
             metric=spec.metric,
@@ -138,7 +138,3 @@ class WatchStack(Stack):
             guardrail_policies=[f"arn:{self.partition}:iam::aws:policy/AWSDenyAll"],
             logging_level="ERROR",
         )
-
-
-def _title(name: str) -> str:
-    return "".join(part.capitalize() for part in name.replace("_", "-").split("-"))

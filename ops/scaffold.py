@@ -7,12 +7,13 @@ from pathlib import Path
 
 import yaml
 
+from shared.contract import names
 from shared.core.errors import BadInput
 from shared.core.job import name_of
 from shared.core.stage import StageSpec
 
 DEFAULTS = Path("config") / "parameter_defaults.yaml"
-RESERVED = ("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor", "intake", "shared", "all")
+RESERVED = (*names.ENGINE_FUNCTIONS, names.INTAKE, "shared", "all")
 
 _HANDLER = '''"""Worker of lane `{name}`."""
 

@@ -86,8 +86,12 @@ class Penstock:
         *,
         not_before: datetime | None = None,
         priority: int = DEFAULT_PRIORITY,
+        facts: Mapping[str, Any] | None = None,
     ) -> JobRef:
-        """One job for one cause. The same key again gives the same job; another payload under it is refused."""
+        """One job for one cause. The same key again gives the same job; another payload under it is refused.
+
+        `facts` are for lanes whose record asks for them, such as `rewrite`.
+        """
         request = Enqueue(
             lane=lane,
             task=task,
@@ -96,6 +100,7 @@ class Penstock:
             payload={} if payload is None else payload,
             not_before=not_before,
             priority=priority,
+            facts=facts,
         )
         return self.put(request)
 

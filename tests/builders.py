@@ -11,9 +11,24 @@ from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.job import Category, Job, Move, Status, canonical_payload, job_id_of, payload_hash
 from shared.core.lane import LaneSpec
 from shared.core.ports import Delivery
+from shared.core.run import RunConfig
 from shared.core.switches import Level, Switch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROUTING: dict[str, Any] = {
+    "default_team": "front_desk",
+    "tier_0": ["legal", "safety", "payment_dispute", "account_security"],
+    "intents": {
+        "legal": {"team": "specialists", "words": ["lawyer*", "legal action"]},
+        "safety": {"team": "specialists", "words": ["injur*"]},
+        "payment_dispute": {"team": "specialists", "words": ["chargeback*"]},
+        "account_security": {"team": "specialists", "words": ["hack*"]},
+        "billing": {"team": "billing", "words": ["invoice*"]},
+        "shipping": {"team": "logistics", "words": ["parcel*"]},
+        "general": {"team": "front_desk"},
+    },
+}
+"""A lane's routing, as configuration says it."""
 
 
 def a_lane(**overrides: Any) -> LaneSpec:
@@ -33,6 +48,22 @@ def a_lane(**overrides: Any) -> LaneSpec:
         "parallel": 1,
     }
     return LaneSpec(**{**values, **overrides})
+
+
+def a_run_lane(**overrides: Any) -> LaneSpec:
+    """A lane called `rewrite` whose jobs are taken by scheduled runs."""
+    values = {
+        "name": "rewrite",
+        "tasks": ("complaint_rewrite",),
+        "vendors": ("openai",),
+        "admission": "scheduled",
+        "max_attempts": 2,
+        "run": RunConfig(),
+        "runs": {"batch_submitter": 900, "batch_collector": 1800, "worker": 3600},
+    }
+    lane = a_lane(**{**values, "retry_backoff_s": (30, 300), **overrides})
+    assert lane.run is not None
+    return lane
 
 
 def an_account(**overrides: Any) -> AccountSpec:

@@ -130,7 +130,7 @@ class Process:
             jobs=self.port("jobs"),
             effects=self.port("effects"),
             content=self.port("content"),
-            vendors={world.vendor.name: self.port("vendor")},
+            vendors={name: self.port("vendor") for name in (world.vendor.name, *world.lane.vendors)},
             board=self._board(),
             clock=self.clock,
             telemetry=world.telemetry,
@@ -210,6 +210,7 @@ class Process:
             viewer=self._viewer(),
             clock=self.clock,
             telemetry=self.world.telemetry,
+            moves=self.port("moves"),
         )
         # One look a run: between two of them everybody else goes on.
         return desk.run(self.world.lane, stop_at=self.clock.now())

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("shared", "functions", "infra", "ops")
 MAX_LINES = 400
 SDKS = (
-    *("boto3", "botocore", "httpx", "mypy_boto3_dynamodb", "mypy_boto3_lambda"),
+    *("boto3", "botocore", "httpx", "httpx2", "openai", "mypy_boto3_dynamodb", "mypy_boto3_lambda"),
     *("mypy_boto3_s3", "mypy_boto3_sqs", "mypy_boto3_sts"),
 )
 CONFIGURATION = ("shared.core.lane", "shared.core.account", "shared.core.stage", "shared.core.errors")
@@ -237,6 +237,9 @@ MAY_REVEAL = (
     "shared/adapters/vendors/http.py",
     "shared/adapters/vendors/helpdesk.py",
     "shared/adapters/vendors/openai_chat.py",
+    "shared/adapters/vendors/openai_batch_lines.py",
+    "shared/adapters/vendors/plain_batch.py",
+    "functions/rewrite/prompts.py",
 )
 """Where sensitive text may be unwrapped to be sent; a lane's own tasks may, too."""
 FORBIDDEN_CALLS = {"exception", "print_exc", "format_exc", "print_exception", "format_exception", "format_tb"}

@@ -72,7 +72,12 @@ def ask_and_reply(job: Job, ctx: Context) -> Outcome:
 
 
 TASKS: Mapping[str, Task] = {"reply": reply, "reply_and_tag": reply_and_tag, "ask_and_reply": ask_and_reply}
-_ACTIONS = {"reply": ("reply",), "reply_and_tag": ("reply", "tag"), "ask_and_reply": ("reply",)}
+_ACTIONS = {
+    "reply": ("reply",),
+    "reply_and_tag": ("reply", "tag"),
+    "ask_and_reply": ("reply",),
+    "handle_event": ("add_tag", "assign", "reply"),
+}
 
 
 def targets_of(request: Enqueue) -> list[str]:

@@ -17,6 +17,7 @@ from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import START, VirtualClock
 from shared.adapters.memory.faults import Boundary, Crashed, Fault, Faults, Plan
 from shared.adapters.memory.faults import Worker as Life
+from shared.adapters.memory.move_tasks import MemoryMoveTasks
 from shared.adapters.memory.plans import MemoryPlanStore
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
@@ -94,6 +95,7 @@ class World:
             duplicate_p=duplicate_p,
             refuse_p=refuse_p,
         )
+        self.moves = MemoryMoveTasks(clock=self.clock, queues=self.queues, dead_letters=self.dead_letters)
         self.reader = self.jobs.stream.reader()
         self.ports: dict[str, Any] = {
             "jobs": self.jobs,
@@ -106,6 +108,7 @@ class World:
             "history": self.history,
             "queues": self.queues,
             "dead_letters": self.dead_letters,
+            "moves": self.moves,
             "stream": self.reader,
             "vendor": self.vendor,
             **(more_ports or {}),
@@ -226,6 +229,7 @@ class World:
     def _step(self) -> bool:
         """One thing that can be done now; False when nothing can."""
         now = self.clock.now()
+        self.moves.catch_up()
         for process in self._frozen:
             if process.resume_at is not None and process.resume_at <= now:
                 self._resume(process)
@@ -251,6 +255,8 @@ class World:
             visible = self.queues.next_at()
             times += [visible] if visible is not None else []
         times += [at for name in PERIODS if (at := self._useful_at(name)) is not None]
+        moved_at = self.moves.next_at()
+        times += [moved_at] if moved_at is not None else []
         return max(self.clock.now(), min(times)) if times else None
 
     # ------------------------------------------------------------------------------------ who does what
@@ -319,7 +325,9 @@ class World:
             plan_id = self.plans.plan_of(self.lane.name)
             ended = plan_id is None or Progress(steps=self.plans.steps(plan_id)).ended is not None
             return None if ended else tick
-        return tick if self.jobs.open_jobs else None
+        # Failed jobs that ask for their letter stand in the index, too.
+        asked = name == "sweeper" and self.jobs.next_due() is not None
+        return tick if self.jobs.open_jobs or asked else None
 
     # --------------------------------------------------------------------------- dying and standing still
     def _invoke(self, process: Process, work: Callable[[], object], twin: Callable[[], None] | None = None) -> None:

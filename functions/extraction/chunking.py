@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from functions.extraction.tokens import ASCII_PARTS, PARTS, PIECE, PIECE_PARTS, character_parts
+from shared.core.tokens import ASCII_PARTS, PARTS, PIECE, PIECE_PARTS, character_parts
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 _SENTENCE = re.compile(r"[.!?][\"'”’)\]]*\s+|[。！？]\s*")

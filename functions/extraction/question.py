@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from functions.extraction.answers import SCHEMA
-from functions.extraction.tokens import call_tokens
 from shared.adapters.vendors import openai_chat
 from shared.core.effects import Call
 from shared.core.errors import BadInput
 from shared.core.sensitive import Sensitive
+from shared.core.tokens import call_tokens
 
 VENDOR = "openai"
 MODEL = "gpt-4o-mini"

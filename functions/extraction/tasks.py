@@ -24,12 +24,12 @@ from functions.extraction.question import (
     chunk_tokens_within,
     question,
 )
-from functions.extraction.tokens import text_tokens
 from shared.core.document import MAX_DOCUMENT_BYTES
 from shared.core.effects import Withheld
 from shared.core.errors import BadInput
 from shared.core.job import Category, Job
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry
+from shared.core.tokens import text_tokens
 from shared.usecases.context import Context, Task
 
 MAX_CHUNKS = 1_000

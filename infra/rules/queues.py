@@ -108,7 +108,7 @@ def items_fail_alone(assembly: Assembly) -> Iterator[str]:
 
 @rule("N14")
 def only_break_glass_moves(assembly: Assembly) -> Iterator[str]:
-    """A console redrive or a purge goes around every review."""
+    """A console redrive or a purge goes around every review; a lane's letters are moved by approved plans alone."""
     wanted = {"sqs:StartMessageMoveTask", "sqs:PurgeQueue"}
     for queue in failure_queues(assembly).values():
         denied = {

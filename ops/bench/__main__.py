@@ -29,6 +29,7 @@ from ops.bench.cold import cold
 from ops.bench.cpu import cpu
 from ops.bench.environment import OURS, SEQUENTIAL, THREADED, Environment
 from ops.bench.package import package
+from ops.bench.runs import BACKLOGS, runs
 from ops.bench.table import Measured
 from ops.bench.throughput import throughput
 from ops.bench.units import units
@@ -45,10 +46,11 @@ class Effort:
     throughput_runs: int
     cold_runs: int
     jobs: int
+    backlogs: tuple[int, ...] = BACKLOGS
 
 
 FULL = Effort(cpu_runs=8, throughput_runs=6, cold_runs=10, jobs=30)
-QUICK = Effort(cpu_runs=3, throughput_runs=2, cold_runs=3, jobs=20)
+QUICK = Effort(cpu_runs=3, throughput_runs=2, cold_runs=3, jobs=20, backlogs=BACKLOGS[:2])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,6 +90,7 @@ def measure(effort: Effort, console: Console) -> list[Measured]:
 
         steps: list[tuple[str, Callable[[], Measured]]] = [
             ("calls and write units", units),
+            ("what runs take", lambda: runs(effort.backlogs)),
             ("processor time", lambda: cpu(warmed(), runs=effort.cpu_runs, jobs=effort.jobs)),
             ("jobs a second", lambda: throughput(warmed(), runs=effort.throughput_runs, jobs=effort.jobs)),
             ("cold import", lambda: cold(runs=effort.cold_runs)),

@@ -17,7 +17,17 @@ from shared.core.lane import LaneSpec
 from shared.core.moment import whole_ms
 
 BATCH = 10
-LANE = LaneSpec(name="support", tasks=("answer_event",), vendors=("helpdesk",), batch_size=BATCH, parallel=BATCH)
+INTENTS = {"legal": {"team": "specialists", "words": ["lawyer*", "legal action"]}, "shipping": {"team": "logistics"}}
+LANE = LaneSpec.from_mapping(
+    "support",
+    {
+        "tasks": ["answer_event"],
+        "vendors": ["helpdesk"],
+        "batch_size": BATCH,
+        "parallel": BATCH,
+        "routing": {"default_team": "front_desk", "tier_0": ["legal"], "intents": INTENTS},
+    },
+)
 TENANT = "workspace-00417"
 BUCKET = "penstock-bench-content"
 VENDOR_URL = "https://helpdesk.example.com"

@@ -29,7 +29,8 @@ def audit(
 ) -> None:
     """Read every job and say what does not add up.
 
-    A job without its message, a claim of a dead worker, a failed job without its dead letter. Ends with 1 when
+    A job without its message or its place in line, a claim of a dead worker, a failed job without its dead letter, one
+    whose batch is gone. Ends with 1 when
     something is found that was not repaired. A repair only does again what is harmless twice.
     """
     from ops.cli.stage import SilentTelemetry
@@ -52,6 +53,7 @@ def audit(
         dead_letters=stage.dead_letters,
         clock=stage.clock,
         telemetry=SilentTelemetry(),
+        batches=stage.batches,
     )
     with asked.out.working("reading every job") as tell:
         report = auditor.run(repair=repair, segments=segments, untouched_s=untouched_s)

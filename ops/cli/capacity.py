@@ -12,6 +12,7 @@ from ops.cli.command import Asked, command, group
 from ops.cli.moments import span_of
 from ops.cli.show import NOTHING, Column, ago, span, styled, table
 from shared.core.capacity import CapacityState
+from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
 
 if TYPE_CHECKING:
@@ -33,9 +34,12 @@ def show(
         str | None, typer.Argument(metavar="LANE", show_default=False, help="One lane, with its last decisions.")
     ] = None,
 ) -> None:
-    """Show each lane's cap, its bounds, how bad it is, and why the cap is what it is."""
+    """Show each lane's cap, its bounds, how bad it is, and why the cap is what it is.
+
+    A lane with runs has no cap and is not among them: a run takes `max_jobs_per_run`.
+    """
     stage = asked.stage()
-    lanes = list(stage.lanes.values()) if lane is None else [stage.lane(lane)]
+    lanes = [one for one in stage.lanes.values() if one.run is None] if lane is None else [with_workers(stage, lane)]
     now = stage.clock.now()
     pages = [page(one, stage.control.capacity(one.name), now) for one in lanes]
     events = stage.history.of(f"capacity/{lane}", limit=HISTORY) if lane is not None else []
@@ -83,7 +87,7 @@ def pin(
     from shared.usecases.pin_cap import pin_cap
 
     stage = asked.stage()
-    spec = stage.lane(lane)
+    spec = with_workers(stage, lane)
     state = pin_cap(
         spec,
         cap,
@@ -104,11 +108,24 @@ def unpin(asked: Asked, lane: Lane, why: Why) -> None:
     from shared.usecases.pin_cap import unpin_cap
 
     stage = asked.stage()
-    spec = stage.lane(lane)
+    spec = with_workers(stage, lane)
     state = unpin_cap(
         spec, by=stage.caller.arn, why=why, control=stage.control, history=stage.history, clock=stage.clock
     )
     _tell(asked, stage, spec, state, f"{lane} has no pin; its cap is {state.cap} until the next decision.")
+
+
+def with_workers(stage: Stage, name: str) -> LaneSpec:
+    """A lane whose workers are capped; a lane with runs is refused, saying what limits it instead."""
+    lane = stage.lane(name)
+    if lane.run is not None:
+        raise BadInput(
+            "lane",
+            f"{name} has no cap: each of its runs takes {lane.run.max_jobs_per_run:,} jobs at most"
+            f" (lanes.{name}.run.max_jobs_per_run). To stop it:"
+            f" `penstock control set lane/{name} no_new_starts --why …`",
+        )
+    return lane
 
 
 def page(lane: LaneSpec, kept: CapacityState | None, now: datetime) -> dict[str, Any]:

@@ -88,9 +88,24 @@ class Root(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def group(help: str) -> typer.Typer:
-    """Commands under one name; `--stage` and `--json` may stand before theirs."""
-    app = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+class Listing(TyperGroup):
+    """Commands under one name of which `list` is meant where none is named: `penstock runs rewrite`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """With `list` before it, unless a command is named or help is asked for."""
+        named = any(word in self.commands for word in args) or args in (["--help"], ["-h"])
+        return list(super().parse_args(ctx, args if named else ["list", *args]))
+
+
+def group(help: str, *, lists: bool = False) -> typer.Typer:
+    """Commands under one name; `--stage` and `--json` may stand before theirs. `lists`: without one, `list`."""
+    app = typer.Typer(
+        cls=Listing if lists else TyperGroup,
+        help=help,
+        no_args_is_help=not lists,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
     app.callback()(_remember)
     return app
 

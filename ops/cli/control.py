@@ -1,4 +1,4 @@
-"""`penstock control`: the switches, with who and why. Closing takes one person and one command."""
+"""`penstock control`: the switches, with who and why. Closing takes one command; opening asks for the checklist."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops.cli.command import Asked, command, group
+from ops.cli.opening import Anyway, Consent, Yes, document, opened, page
 from ops.cli.show import NOTHING, Column, ago, level, styled, table
-from shared.core.errors import BadInput
-from shared.core.switches import Level, Switch, check_scope, level_of
+from ops.cli.trouble import problem_of
+from shared.core.checklist import failing
+from shared.core.errors import BadInput, Unavailable, UnreadableRow
+from shared.core.switches import Level, Switch, check_scope, level_of, loosens
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from ops.cli.stage import Stage
 
 app = group("See and set the switches that hold work back.")
@@ -21,6 +26,10 @@ FORMS = "all, vendor/NAME, lane/NAME, task/LANE/TASK or tenant/LANE/TENANT"
 Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
 Scope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.", show_default=False)]
 AnyScope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.")]
+
+
+CLOSING = Consent()
+"""Nothing has to be agreed to."""
 
 
 class OnOff(StrEnum):
@@ -79,6 +88,24 @@ def show(
     asked.out.say(table(["lane", *numbers], rows_of_caps))
 
 
+@command(app, "check", examples=("penstock control check", "penstock control check lane/support --json"))
+def check(asked: Asked, scope: AnyScope = "all") -> None:
+    """Show the exit checklist of a scope, and change nothing.
+
+    What must hold before a switch is opened: young queues, normal rates, stable vendors, no growing dead letters, a
+    cap that is not held down, a governor that looks, a cost under its threshold. Ends with 1 when something does not.
+    """
+    stage = asked.stage()
+    checked = stage.examiner().examine(scope)
+    if asked.out.json:
+        asked.out.document({"scope": scope, "holds": not failing(checked), "checklist": document(checked)})
+    else:
+        asked.out.say(*page(scope, checked), "")
+        asked.out.say(_judged(scope, failing(checked)))
+    if failing(checked):
+        raise typer.Exit(1)
+
+
 @command(
     app,
     "set",
@@ -98,8 +125,13 @@ def set_level(
         bool | None,
         typer.Option("--automation/--no-automation", show_default=False, help="Paid vendor calls. Default: as it is."),
     ] = None,
+    yes: Yes = False,
+    anyway: Anyway = False,
 ) -> None:
     """Set one scope's level. Felt within ten seconds; what is held is never lost.
+
+    Closing is done at once. A change that loosens anything shows the exit checklist of every lane under the scope
+    first, and is refused while a line of it does not hold.
 
     \b
     normal          nothing is closed
@@ -110,8 +142,9 @@ def set_level(
     """
     stage = asked.stage()
     wanted = level_of(rung)
-    present = _present(stage, check_scope(scope))
-    _set(asked, stage, scope, wanted, present[1] if automation is None else automation, why)
+    _, as_it_is = _present(stage, check_scope(scope), paid=wanted is not Level.HALT)
+    paid = as_it_is if automation is None else automation
+    _set(asked, stage, scope, wanted, paid, why, Consent(yes=yes, anyway=anyway))
 
 
 @command(app, "safe-mode", examples=('penstock control safe-mode on lane/support --why "wrong answers"',))
@@ -120,10 +153,12 @@ def safe_mode(
     state: Annotated[OnOff, typer.Argument(metavar="on|off", show_default=False)],
     why: Why,
     scope: AnyScope = "all",
+    yes: Yes = False,
+    anyway: Anyway = False,
 ) -> None:
     """Withhold customer-visible effects, or let them go again.
 
-    Jobs still run and are routed. A stricter level is never loosened by this.
+    Jobs still run and are routed. A stricter level is never loosened by this. Off asks for the exit checklist.
     """
     stage = asked.stage()
     rung, automation = _present(stage, check_scope(scope))
@@ -132,7 +167,7 @@ def safe_mode(
     elif rung > Level.ROUTE_ONLY:
         raise BadInput("scope", f"{scope} is at {rung.word}, stricter than safe mode: use `penstock control set`")
     else:
-        _set(asked, stage, scope, Level.NORMAL, automation, why)
+        _set(asked, stage, scope, Level.NORMAL, automation, why, Consent(yes=yes, anyway=anyway))
 
 
 @command(app, "automation", examples=('penstock control automation off --why "cost spike"',))
@@ -141,14 +176,16 @@ def automation(
     state: Annotated[OnOff, typer.Argument(metavar="on|off", show_default=False)],
     why: Why,
     scope: AnyScope = "all",
+    yes: Yes = False,
+    anyway: Anyway = False,
 ) -> None:
     """Forbid paid vendor calls, or allow them again.
 
-    Off: customer-visible effects are withheld, too, and jobs are routed by rules alone.
+    Off: customer-visible effects are withheld, too, and jobs are routed by rules alone. On asks for the exit checklist.
     """
     stage = asked.stage()
     rung, _ = _present(stage, check_scope(scope))
-    _set(asked, stage, scope, rung, state is OnOff.ON, why)
+    _set(asked, stage, scope, rung, state is OnOff.ON, why, Consent(yes=yes, anyway=anyway))
 
 
 def meaning(switch: Switch) -> str:
@@ -159,26 +196,62 @@ def meaning(switch: Switch) -> str:
     return unpaid if switch.level is Level.NORMAL else f"{switch.level.closes}; {unpaid}"
 
 
-def _present(stage: Stage, scope: str) -> tuple[Level, bool]:
-    switch = stage.control.switches().entries.get(scope)
+def _judged(scope: str, lacking: tuple[str, ...]) -> Text:
+    if not lacking:
+        return styled(f"Everything holds: {scope} may be opened.", "green")
+    return styled(f"Not yet: {', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not hold.", "red")
+
+
+def _entry(stage: Stage, scope: str) -> Switch | None:
+    return stage.control.switches().entries.get(scope)
+
+
+def _present(stage: Stage, scope: str, *, paid: bool = True) -> tuple[Level, bool]:
+    """As it is. Nobody has to be able to read it to close it: while it is unreadable, open counts, with `paid` for paid
+    calls, and `steer` replaces nothing unseen, except by a halt."""
+    try:
+        switch = _entry(stage, scope)
+    except (UnreadableRow, Unavailable):
+        return Level.NORMAL, paid
     return (Level.NORMAL, True) if switch is None else (switch.level, switch.automation_enabled)
 
 
-def _set(asked: Asked, stage: Stage, scope: str, rung: Level, automation_on: bool, why: str) -> None:
+def _set(
+    asked: Asked,
+    stage: Stage,
+    scope: str,
+    rung: Level,
+    automation_on: bool,
+    why: str,
+    consent: Consent = CLOSING,
+) -> None:
     from shared.usecases import steer
 
-    switch = steer.set_switch(
-        scope,
-        rung,
-        automation_enabled=automation_on,
-        by=stage.caller.arn,
-        why=why,
-        control=stage.control,
-        history=stage.history,
-        clock=stage.clock,
-    )
+    steer.reason_of(why)  # before anybody looks and is asked
+    try:
+        present = _entry(stage, scope)
+    except (UnreadableRow, Unavailable):
+        present = None
+    opening = opened(asked, stage, scope, present, consent) if loosens(present, rung, automation_on) else None
+    try:
+        switch = steer.set_switch(
+            scope,
+            rung,
+            automation_enabled=automation_on,
+            by=stage.caller.arn,
+            why=why,
+            control=stage.control,
+            history=stage.history,
+            clock=stage.clock,
+            opening=opening,
+        )
+    except BadInput as exc:
+        if opening is None or not asked.out.json:
+            raise
+        asked.out.document({**problem_of(exc).document(), "checklist": document(opening.checked)})
+        raise typer.Exit(1) from None
     if asked.out.json:
-        asked.out.document({"switch": switch})
+        asked.out.document({"switch": switch, **({} if opening is None else {"checklist": document(opening.checked)})})
         return
     asked.out.say(styled(f"{switch.scope} is ") + level(switch.level) + styled(f": {meaning(switch)}."))
     asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
@@ -201,7 +274,9 @@ def _history(asked: Asked, stage: Stage, scope: str) -> None:
             "on" if event.detail.get("automation_enabled", True) else "off",
             event.by,
             str(event.detail.get("why", "")),
+            ", ".join(event.detail.get("anyway", ())) or NOTHING,
         )
         for event in events
     ]
-    asked.out.say(table(["set", "level", "automation", "by", "why"], rows) if rows else "Nobody ever set it.")
+    columns = ["set", "level", "automation", "by", "why", "opened although"]
+    asked.out.say(table(columns, rows) if rows else "Nobody ever set it.")

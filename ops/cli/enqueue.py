@@ -32,9 +32,10 @@ EXAMPLES = (
     'penstock enqueue support answer_event --tenant acme --key evt-1 --payload \'{"conversation_id": "c-9"}\'',
     "penstock enqueue support answer_event --tenant acme --key evt-2 --payload @event.json --priority 0",
     "penstock enqueue extraction extract_document --tenant acme --key doc-7 --document report.txt",
+    "penstock enqueue rewrite complaint_rewrite -t home-1 -k REQUEST -k RECIPIENT -p @text.json --facts @facts.json",
     "penstock enqueue --file jobs.jsonl",
 )
-FIELDS = ("lane", "task", "tenant", "key", "payload", "not_before", "priority")
+FIELDS = ("lane", "task", "tenant", "key", "payload", "not_before", "priority", "facts")
 MAX_LINE_BYTES = 512 * 1024
 NO_PAYLOAD = "{}"
 CHUNK = 500
@@ -62,6 +63,12 @@ def enqueue(
         str | None, typer.Option("--not-before", metavar="TIME", show_default=False, help="ISO 8601 with a zone.")
     ] = None,
     priority: Annotated[int, typer.Option("--priority", help="0 first, 3 last.")] = DEFAULT_PRIORITY,
+    facts: Annotated[
+        str | None,
+        typer.Option(
+            "--facts", metavar="JSON|@FILE", show_default=False, help="What its record asks for, where its lane routes."
+        ),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option("--file", "-f", metavar="FILE", show_default=False, help="A JSON object a line; - reads input."),
@@ -70,12 +77,12 @@ def enqueue(
     """Enqueue one job, or every line of a file.
 
     The key names the cause: the same cause again is the same job, never a second one. A file's lines have the
-    fields lane, task, tenant, key, payload and, if wanted, not_before and priority; a bad line is named and
+    fields lane, task, tenant, key, payload and, if wanted, not_before, priority and facts; a bad line is named and
     harms no other. In JSON, a file answers one line for each of its lines, and a summary last.
     """
     from shared.usecases.enqueue import Enqueue
 
-    single = (lane, task, tenant, key, document)
+    single = (lane, task, tenant, key, document, facts)
     if file is not None:
         if any(part is not None for part in single):
             raise typer.BadParameter("give either --file, or a lane, task, tenant and key")
@@ -91,9 +98,10 @@ def enqueue(
         task=task,
         tenant=tenant,
         key=key,
-        payload=_payload(payload) if document is None else {"document": _stored(door, document, tenant)},
+        payload=_json("payload", payload) if document is None else {"document": _stored(door, document, tenant)},
         not_before=None if not_before is None else moment_of("not_before", not_before),
         priority=priority,
+        facts=None if facts is None else _json("facts", facts),
     )
     ref = door.put(request)
     if asked.out.json:
@@ -118,7 +126,7 @@ def _stored(door: Penstock, file: Path, tenant: str) -> str:
     return door.put_document(tenant, hashlib.sha256(data).hexdigest()[:32], data)
 
 
-def _payload(given: str) -> Any:
+def _json(field: str, given: str) -> Any:
     if not given.startswith("@"):
         data: str | bytes = given
     elif given == "@-":
@@ -128,7 +136,7 @@ def _payload(given: str) -> Any:
     try:
         return strict_json.loads(data)
     except strict_json.NotStrict as exc:
-        raise BadInput("payload", str(exc)) from None
+        raise BadInput(field, str(exc)) from None
 
 
 # -------------------------------------------------------------------------------------------------- files
@@ -243,6 +251,7 @@ def request_of(line: bytes) -> Enqueue:
         payload=values.get("payload", {}),
         not_before=None if at is None else moment_of("not_before", at),
         priority=priority,
+        facts=values.get("facts"),
     )
 
 

@@ -74,7 +74,9 @@ def show(asked: Asked, lane: Lane) -> None:
     last, now = found[0], stage.clock.now()
     state = styled("open", "red") if last.open else styled("closed", "green")
     asked.out.say(
-        styled(f"Incident of {lane}, ") + state + styled(f", since {ago(last.opened_at, now)}: {last.why}"), ""
+        styled(f"Incident of {lane}, ") + state + styled(f", since {ago(last.opened_at, now)}: {last.why}"),
+        f"penstock validate {lane} --incident {last.incident_id}   writes the report on it",
+        "",
     )
     rows = [
         (

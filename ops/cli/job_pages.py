@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ops.cli.show import NOTHING, Column, ago, pairs, plain, status, styled, table
-from shared.core.errors import UnreadableRow
+from shared.core.errors import BadInput, UnreadableRow
 from shared.core.job import KEPT_MOVES, Job, Status
 from shared.core.moment import iso
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shared.core.history import HistoryEvent
     from shared.usecases.explain import Explanation
 
-_APART = ("job_id", "status", "moves", "routing_decision")
+_APART = ("job_id", "status", "moves", "routing_decision", "facts", "withheld")
 """Fields that are not simply shown by their name."""
 
 
@@ -112,7 +112,8 @@ def explained(explanation: Explanation) -> dict[str, Any]:
         "since": explanation.since,
         "sentence": explanation.sentence,
         "earliest": explanation.earliest,
-        "runs_now": explanation.verdict.runs and not explanation.job.status.ended,
+        "runs_now": explanation.verdict.runs and not explanation.job.status.ended and explanation.turn is None,
+        "waits_for_run": None if explanation.turn is None else explanation.turn.schedule,
         "blocked_by": None if blocked is None else blocked.gate,
         "gates": [plain(gate) for gate in explanation.verdict.gates],
     }
@@ -172,9 +173,36 @@ def _fields(job: Job, now: datetime) -> dict[str, str | Text]:
     shown["attempts"] = f"{job.attempt_count} of {job.max_attempts} used"
     shown.pop("attempt_count", None)
     shown.pop("max_attempts", None)
+    if job.facts:
+        shown["facts"] = _listed(job.facts)
     if job.routing_decision:
-        shown["routing_decision"] = json.dumps(plain(job.routing_decision))
+        shown["routing_decision"] = _listed(job.routing_decision)
+    if job.withheld:
+        shown["withheld"] = ", ".join(f"{what} by {scope}" for what, scope in job.withheld.items())
     return shown
+
+
+def contract(job: Job) -> dict[str, Any]:
+    """The job in the words of its lane's contract, for programs; nothing for lanes without one."""
+    if job.facts is None:
+        return {}
+    from shared.core.rewrite import record
+
+    try:
+        return {"record": record(job)}
+    except BadInput as exc:
+        # Written by another version: the row is shown as it is.
+        return {"record": {"unreadable": exc.field}}
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    """Closed words and ids, one a line."""
+    lines = [
+        f"{name} {' → '.join(map(str, value.values())) if isinstance(value, Mapping) else json.dumps(plain(value))}"
+        for name, value in values.items()
+        if value is not None
+    ]
+    return "\n".join(line.replace('"', "") for line in lines)
 
 
 def _said(detail: Mapping[str, Any]) -> str:

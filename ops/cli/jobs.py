@@ -15,11 +15,13 @@ import typer
 from ops.cli import job_pages
 from ops.cli.command import Asked, command, group
 from ops.cli.show import NOTHING, clean, plain
+from shared.contract import names
 from shared.core.errors import BadInput, UnreadableRow
 from shared.core.job import Category, Job, Status
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
+    from shared.usecases.explain import Turn
 
 app = group("List, show, explain, withdraw, reschedule and take back jobs.")
 
@@ -101,7 +103,8 @@ def show(asked: Asked, job_id: Id) -> None:
     for run in job_pages.bulk_runs(job):
         events += stage.history.of(run, limit=10)
     if asked.out.json:
-        asked.out.document({"job": job, "effects": effects, "history": job_pages.timeline(job, events)})
+        told = {"job": job, "effects": effects, "history": job_pages.timeline(job, events)}
+        asked.out.document({**told, **job_pages.contract(job)})
     else:
         asked.out.say(*job_pages.page(job, effects, events, stage.clock.now()))
 
@@ -117,17 +120,34 @@ def why_waiting(asked: Asked, job_id: Id) -> None:
 
     stage = asked.stage()
     job = job_of(stage, job_id)
+    view = stage.viewer().of(job.lane, job.task)
     explanation = explain(
         job,
-        stage.viewer().of(job.lane),
+        view,
         stage.effects.of_job(job.job_id),
-        stage.queues.depth(job.lane),
+        stage.queues.depth(job.lane) if view.lane.run is None else None,
         stage.clock.now(),
+        _turn(stage, job),
     )
     if asked.out.json:
         asked.out.document(job_pages.explained(explanation))
     else:
         asked.out.say(*job_pages.explanation_page(explanation, stage.clock.now()))
+
+
+def _turn(stage: Stage, job: Job) -> Turn | None:
+    """Which run a job of a lane with runs waits for; one that a person started says nothing about the next."""
+    from ops.cli.run_pages import request_of
+    from shared.usecases.explain import Turn, role_for
+
+    lane = stage.lane(job.lane)
+    role = role_for(job, lane) if lane.run is not None else None
+    if role is None or role not in lane.runs:
+        return None
+    schedule = names.run(lane.name, role)
+    scheduled = [run for run in stage.ledger.runs(schedule, limit=10) if request_of(run) is None]
+    last = scheduled[0].started_at if scheduled else None
+    return Turn(schedule=schedule, period_s=lane.runs[role], last=last)
 
 
 @command(app, "result", examples=("penstock jobs result 3d0a…",))

@@ -104,12 +104,19 @@ def status(
         raise typer.Exit(1)
 
 
-@command(app, "env", examples=('eval "$(penstock local env)"',))
-def env(asked: Asked, name: Which = None) -> None:
+@command(app, "env", examples=('eval "$(penstock local env)"', 'eval "$(penstock local env --as bob)"'))
+def env(
+    asked: Asked,
+    name: Which = None,
+    person: Annotated[
+        str | None,
+        typer.Option("--as", metavar="PERSON", show_default=False, help="ada or bob, to try what takes two."),
+    ] = None,
+) -> None:
     """Print the variables with which the AWS command line and other tools find a local stack."""
     from ops.local import stack
 
-    variables = stack.environment(needed(os.environ, name))
+    variables = stack.environment(needed(os.environ, name), person)
     if asked.out.json:
         asked.out.document(variables)
         return

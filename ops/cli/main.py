@@ -19,6 +19,7 @@ from ops.cli import (
     redrive,
     runs,
     status,
+    validate,
 )
 from ops.cli import resolving as resolving  # Its command joins those of `jobs`.
 from ops.cli import steering as steering  # Its commands join those of `jobs`.
@@ -41,11 +42,12 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(redrive.app, name="redrive")
 command(app, "status", examples=status.EXAMPLES)(status.status)
 command(app, "forecast", examples=forecast.EXAMPLES)(forecast.forecast)
-command(app, "runs", examples=runs.EXAMPLES)(runs.runs)
+app.add_typer(runs.app, name="runs")
 app.add_typer(incident.app, name="incident")
 app.add_typer(control.app, name="control")
 app.add_typer(budget.app, name="budget")
 app.add_typer(capacity.app, name="capacity")
+command(app, "validate", examples=validate.EXAMPLES)(validate.validate)
 command(app, "audit", examples=audit.EXAMPLES)(audit.audit)
 command(app, "doctor", examples=doctor.EXAMPLES)(doctor.doctor)
 command(app, "cost", examples=cost.EXAMPLES)(cost.cost)

@@ -13,12 +13,14 @@ from ops.cli.dlq import CategoryOption, Lane, SignatureOption, SinceOption, Tena
 from ops.cli.moments import span_of
 from ops.cli.prices import Load, bill
 from ops.cli.show import Column, ago, styled, table
+from shared.core.errors import BadInput
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
     from shared.core.plan import Plan
+    from shared.usecases.native_redrive import NativeDesk
 
 app = group("Replay dead letters under review: plan, approve, start, watch, abort.")
 
@@ -33,6 +35,7 @@ WATCH_S = 2.0
     examples=(
         'penstock redrive plan support --category auth --cause "token had expired; renewed, checked by hand"',
         'penstock redrive plan support --job 3d0a… --cause "conversation was locked; the customer unlocked it"',
+        'penstock redrive plan support --native --rate 5 --cause "token had expired; renewed, one replayed by hand"',
     ),
 )
 def plan(
@@ -50,11 +53,21 @@ def plan(
     valid: Annotated[
         str, typer.Option("--valid", metavar="SPAN", help="How long an approval is good; 24h at most.")
     ] = "24h",
+    native: Annotated[
+        bool, typer.Option("--native", help="Let SQS move every dead letter of the lane; no choice goes with it.")
+    ] = False,
+    rate: Annotated[
+        int | None,
+        typer.Option("--rate", metavar="N", show_default=False, help="With --native: letters a second, 500 at most."),
+    ] = None,
 ) -> None:
     """Freeze which failed jobs are meant, with the root cause. Releases nothing.
 
     Jobs that must not be replayed are left out and named: an outcome that nobody knows (`penstock jobs resolve`), or a
     first effect so old that the record of it is soon gone.
+
+    With --native SQS moves all letters itself, at a rate: for many jobs whose error a replay of one has shown to be
+    gone, with the cap held at its baseline. Without --rate it is what the lane and its accounts have to spare.
     """
     from shared.usecases.plan_redrive import plan_redrive
 
@@ -63,6 +76,9 @@ def plan(
     chosen = chosen_of(lane, category, signature, tenant, since, until, job)
     if job is not None and any(value is not None for value in (category, signature, tenant, since, until)):
         raise typer.BadParameter("--job is a plan of one: no other choice goes with it")
+    if rate is not None and not native:
+        raise typer.BadParameter("--rate goes with --native: other plans are paced by what the lane has to spare")
+    desk = native_desk(spec, stage) if native else None
     with asked.out.working("reading failed jobs and their effects"):
         planned = plan_redrive(
             chosen,
@@ -74,6 +90,7 @@ def plan(
             history=stage.history,
             clock=stage.clock,
             estimate=lambda jobs: estimate_of(jobs, spec, stage),
+            native=None if desk is None else lambda planned: desk.planned(planned, rate),
             valid_for=span_of("valid", valid),
             threads=THREADS,
         )
@@ -81,7 +98,7 @@ def plan(
     if asked.out.json:
         asked.out.document({"plan": planned.plan, "refused": refused})
         return
-    asked.out.say(*pages.page(planned.plan, stage.clock.now()), "")
+    asked.out.say(*pages.page(planned.plan, stage.clock.now(), spec), "")
     for one in refused[: pages.SHOWN]:
         asked.out.warn(f"left out: {one['job_id']}: {one['why']}")
     if len(refused) > pages.SHOWN:
@@ -120,17 +137,19 @@ def start(asked: Asked, plan_id: PlanId) -> None:
     from shared.usecases.start_redrive import start_redrive
 
     stage = asked.stage()
+    lane = _lane_of(plan_id, stage)
     with asked.out.working("looking at every job again"):
         started = start_redrive(
             plan_id,
             by=stage.caller.arn,
-            lane=_lane_of(plan_id, stage),
+            lane=lane,
             switches=stage.control.switches(),
             jobs=stage.jobs,
             effects=stage.effects,
             plans=stage.plans,
             history=stage.history,
             clock=stage.clock,
+            native=native_desk(lane, stage) if _is_native(plan_id, stage) else None,
             threads=THREADS,
         )
     _tell(asked, stage, started, f"started {plan_id}. See how it goes: penstock redrive watch {plan_id}")
@@ -157,7 +176,7 @@ def watch(
         if asked.out.json:
             asked.out.line(pages.document(plan, progress))
         else:
-            asked.out.say(*pages.progress_page(plan, progress, stage.clock.now()))
+            asked.out.say(*pages.progress_page(plan, progress, stage.clock.now(), stage.lanes.get(plan.lane)))
         if not follow or progress.ended is not None:
             break
         stage.clock.sleep(WATCH_S)
@@ -218,20 +237,44 @@ def list_plans(
 
 
 def estimate_of(jobs: Sequence[Job], lane: LaneSpec, stage: Stage) -> Mapping[str, str]:
-    """What a replay costs on AWS, what it asks of the lane's accounts, and how long it takes at the least."""
+    """What a replay costs on AWS, what it asks of the accounts its jobs spend, and how long it takes at the least."""
     from shared.core.rate import want_of
     from shared.core.redrive import drain_s
 
     # The payloads are there already: nothing is written to the content store.
     load = Load(jobs=len(jobs), waits=1.0, batch=lane.batch_size, parallel=lane.parallel, memory_mb=lane.memory_mb)
     usd = sum(item.usd for item in bill(load) if item.what != "payloads written")
-    accounts = [stage.accounts[name] for name in lane.accounts if name in stage.accounts]
+    called = {vendor for job in jobs for vendor in lane.vendors_of(job.task)}
+    every = [stage.accounts[name] for name in lane.accounts if name in stage.accounts]
+    accounts = [account for account in every if account.vendor in called]
     told = {"usd": f"{usd:.4f}", "at_least_s": f"{drain_s(len(jobs), lane, accounts):.0f}"}
     wants = [want_of(job) for job in jobs]
     told |= {f"{account.name}.requests": str(sum(want.requests for want in wants)) for account in accounts}
     if tokens := sum(want.tokens for want in wants):
         told["tokens"] = str(tokens)
     return told
+
+
+def native_desk(lane: LaneSpec, stage: Stage) -> NativeDesk:
+    """What a native plan is checked against. Raises BadInput where there are no move tasks."""
+    from ops.cli.stage import LOCAL
+    from shared.usecases.native_redrive import NativeDesk
+
+    if stage.name == LOCAL:
+        raise BadInput("native", "is not for the local stage, whose SQS has no move tasks: leave --native out")
+    return NativeDesk(
+        lane=lane,
+        dead_letters=stage.dead_letters,
+        control=stage.control,
+        plans=stage.plans,
+        history=stage.history,
+        clock=stage.clock,
+        accounts=tuple(stage.accounts[name] for name in lane.accounts if name in stage.accounts),
+    )
+
+
+def _is_native(plan_id: str, stage: Stage) -> bool:
+    return pages.plan_of(stage, plan_id).rate is not None
 
 
 def _lane_of(plan_id: str, stage: Stage) -> LaneSpec:

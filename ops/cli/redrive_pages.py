@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ops.cli.stage import Stage
+    from shared.core.lane import LaneSpec
 
 SHOWN = 20
 """Jobs a person is shown; a program gets all of them."""
@@ -29,13 +30,14 @@ def plan_of(stage: Stage, plan_id: str) -> Plan:
     return plan
 
 
-def page(plan: Plan, now: datetime) -> list[RenderableType]:
+def page(plan: Plan, now: datetime, lane: LaneSpec | None = None) -> list[RenderableType]:
     """A plan as it was written down."""
     fields: dict[str, str | Text] = {
         "plan": styled(plan.plan_id, "bold"),
         "lane": plan.lane,
         "jobs": f"{plan.count:,}",
         "chosen by": ", ".join(f"{name} {value}" for name, value in plan.chosen.items()) or "every failed job",
+        **({} if plan.rate is None else {"moved by SQS": f"every dead letter of the lane, {plan.rate:,} a second"}),
         "cause": plan.cause,
         "by": plan.requester,
         "hash": plan.hash,
@@ -45,7 +47,8 @@ def page(plan: Plan, now: datetime) -> list[RenderableType]:
     if "usd" in told:
         fields["costs about"] = f"${float(told.pop('usd')):,.4f} on AWS, vendors not counted"
     if "at_least_s" in told:
-        fields["takes at least"] = span(float(told.pop("at_least_s")))
+        least, runs = span(float(told.pop("at_least_s"))), by_runs(lane)
+        fields["takes at least"] = f"{least}, {runs}" if runs else least
     for name, value in told.items():
         fields[f"asks of {name}"] = value
     for name, who, at in (
@@ -68,7 +71,15 @@ def standing(plan: Plan, progress: Progress, now: datetime) -> Text:
     return styled(plan.state.value, "blue" if plan.state is PlanState.RUNNING else "")
 
 
-def progress_page(plan: Plan, progress: Progress, now: datetime) -> list[RenderableType]:
+def by_runs(lane: LaneSpec | None) -> str:
+    """What a plan waits for in a lane whose jobs are taken by runs; nothing to say for others."""
+    if lane is None or lane.run is None:
+        return ""
+    each = ", ".join(f"{role} every {span(period)}" for role, period in lane.runs.items())
+    return f"one step a run of its lane, not sooner: {each}"
+
+
+def progress_page(plan: Plan, progress: Progress, now: datetime, lane: LaneSpec | None = None) -> list[RenderableType]:
     """How far it came."""
     counts, fates = progress.counts, progress.fates
     under_way = progress.tried - len(fates)
@@ -83,6 +94,8 @@ def progress_page(plan: Plan, progress: Progress, now: datetime) -> list[Rendera
     if last is not None and last.waits_for:
         sentence += styled(f" ({last.waits_for})")
     parts.append(sentence)
+    if progress.ended is None and (told := by_runs(lane)):
+        parts.append(styled(f"It goes {told}.", "dim"))
     bad = [(job_id, fate.value) for job_id, fate in fates.items() if fate.value != "completed"]
     if bad:
         parts += ["", table([Column(header="job", whole=True), "became"], bad[:SHOWN])]

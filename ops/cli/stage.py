@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from ops.cli.running import running
+from shared.adapters.aws.batches import DynamoDbBatchStore
 from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
@@ -20,7 +21,7 @@ from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
-from shared.adapters.aws.lanes import deployed_accounts, deployed_lanes
+from shared.adapters.aws.lanes import deployed_accounts, deployed_lanes, deployed_rules
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.adapters.aws.plans import DynamoDbPlanStore
 from shared.adapters.aws.queues import SqsLaneQueues
@@ -29,10 +30,13 @@ from shared.adapters.aws.signals import DynamoDbSignalLedger
 from shared.contract import env, names
 from shared.core.account import AccountSpec
 from shared.core.errors import BadInput, UnknownLane, UnreadableRow
+from shared.core.governing import Rules
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
 from shared.core.ports import BudgetLedger, Value
 from shared.core.stage import STAGES
+from shared.usecases.examine import Examiner
+from shared.usecases.look import Lookout
 from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.view import Viewer
 
@@ -65,9 +69,14 @@ class Stage:
         """The stage that is meant, with the environment its clients need. Raises BadInput, saying what to do."""
         return cls(chosen(name, os.environ))
 
-    def client(self, service: str) -> Any:
-        """An SDK client of this stage's account and region."""
-        return client(service)
+    def client(self, service: str, *, wait_s: int = 0) -> Any:
+        """An SDK client of this stage's account and region; with `wait_s` it waits so long, and asks once."""
+        return client(service, tries=1, wait_s=wait_s) if wait_s else client(service)
+
+    @property
+    def every_schedule(self) -> tuple[str, ...]:
+        """Every schedule: the engine's, then those of the lanes with runs."""
+        return (*names.SCHEDULED, *(names.run(lane.name, role) for lane in self.lanes.values() for role in lane.runs))
 
     def table(self, name: str) -> str:
         """A table's name."""
@@ -88,6 +97,11 @@ class Stage:
     def accounts(self) -> Mapping[str, AccountSpec]:
         """Every vendor account, as deployed."""
         return deployed_accounts(self.name)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """What the words mean, how caps move and what vendors charge, as deployed."""
+        return deployed_rules(self.name)
 
     @cached_property
     def budgets(self) -> BudgetLedger:
@@ -127,6 +141,11 @@ class Stage:
         return DynamoDbLedger(client=client("dynamodb"), table_name=self.table("ledger"))
 
     @cached_property
+    def batches(self) -> DynamoDbBatchStore:
+        """What was handed to providers as batches."""
+        return DynamoDbBatchStore(client=client("dynamodb"), table_name=self.table("ledger"))
+
+    @cached_property
     def history(self) -> DynamoDbHistory:
         """What people and the engine decided."""
         return DynamoDbHistory(client=client("dynamodb"), table_name=self.table("history"))
@@ -161,6 +180,21 @@ class Stage:
     def dead_letters(self) -> SqsDeadLetterQueues:
         """The lanes' dead-letter queues."""
         return SqsDeadLetterQueues(client=client("sqs"), urls=QueueUrls(self, names.dead_letter_queue))
+
+    def examiner(self) -> Examiner:
+        """Who evaluates the exit checklist: it sees what the governor sees, by the same rules."""
+        lookout = Lookout(
+            jobs=self.jobs,
+            queues=self.queues,
+            dead_letters=self.dead_letters,
+            signals=self.signals,
+            budgets=self.budgets,
+            accounts=self.accounts,
+            clock=self.clock,
+            telemetry=SilentTelemetry(),
+            window_s=self.rules.window_s,
+        )
+        return Examiner(lookout=lookout, rules=self.rules, control=self.control, lanes=self.lanes)
 
     def viewer(self) -> Viewer:
         """What admission looks at, read now."""

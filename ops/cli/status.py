@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ops.cli.command import Asked
-from ops.cli.runs import took
+from ops.cli.run_pages import took
 from ops.cli.show import NOTHING, Column, ago, count, level, plain, span, styled, table
 from shared.contract import names
 from shared.core.capacity import CapacityState
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.job import Status
-from shared.core.switches import Level, Switch
+from shared.core.signals import Signals
+from shared.core.switches import Level, Switch, Switches, lane_scopes
+from shared.core.vendor_cost import HOUR_S, LaneCost, cost_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,6 +39,21 @@ SEVERITY_STYLES = {"normal": "green", "mild": "yellow", "moderate": "yellow", "s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a lane's vendors cost an hour, by what was counted in the last hour."""
+
+    per_hour: float | None
+    """None where no vendor that was called has a price."""
+    words: str
+    currency: str
+    vendors: dict[str, float | None]
+    """None: it was called, and has no price."""
+    spike_per_hour: float | None
+    recommends: str | None
+    """A command, above the threshold, unless paid calls are forbidden already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStatus:
     """One lane, now."""
 
@@ -48,15 +65,19 @@ class LaneStatus:
     at_least: bool
     """True when there are more than could be counted."""
     oldest_due_at: datetime | None
-    queue: QueueDepth
+    queue: QueueDepth | None
+    """None for a lane with runs: it has no queue, and nothing is kept of its workers."""
     dead_letters: int
-    cap: int
-    baseline: int
-    ceiling: int
+    cap: int | None
+    baseline: int | None
+    ceiling: int | None
+    a_run: int | None
+    """Jobs that each of its runs may take; None for a lane that is served as jobs come."""
     severity: str
     reason: str | None
     """Why the cap is what it is; None before the governor's first look."""
     pinned_until: datetime | None
+    cost: Cost
     counts: dict[str, int] | None = None
     """Jobs by status; only when everything was counted."""
 
@@ -70,6 +91,8 @@ class Snapshot:
     lanes: list[LaneStatus]
     switches: list[Switch]
     runs: list[RunRecord]
+    scheduled: tuple[str, ...] = names.SCHEDULED
+    """What runs by the clock: the engine, and the lanes that are looked at."""
     unknown: dict[str, dict[str, int]] = field(default_factory=dict)
     """Counted jobs of lanes that are not deployed (any more), and rows nobody can read."""
 
@@ -84,8 +107,9 @@ def status(
 ) -> None:
     """Show what waits, runs and failed, lane by lane.
 
-    And every switch that is not normal, with who closed it and why. Cheap by default: queue attributes, the
-    waiting index (bounded) and the last runs. In JSON with --watch: one line each time.
+    And what its vendors cost, and every switch that is not normal, with who closed it and why. Cheap by default:
+    queue attributes, the waiting index (bounded), the last hour's counts and the last runs. In JSON with --watch: one
+    line each time.
     """
     stage = asked.stage()
     lanes = [stage.lane(lane)] if lane is not None else list(stage.lanes.values())
@@ -106,13 +130,15 @@ def look(
     """Everything at once."""
     now = stage.clock.now()
     counts = counted(stage, tell) if count_all else None
-    switches = stage.control.switches().entries.values()
+    switches = stage.control.switches()
+    scheduled = (*names.SCHEDULED, *(names.run(lane.name, role) for lane in lanes for role in lane.runs))
     return Snapshot(
         stage=stage.name,
         at=now,
-        lanes=[_lane(stage, lane, now, counts) for lane in lanes],
-        switches=sorted(switches, key=lambda switch: (-switch.level, switch.scope)),
-        runs=[run for name in names.SCHEDULED for run in stage.ledger.runs(name, limit=1)],
+        lanes=[_lane(stage, lane, now, counts, switches) for lane in lanes],
+        switches=sorted(switches.entries.values(), key=lambda switch: (-switch.level, switch.scope)),
+        runs=[run for name in scheduled for run in stage.ledger.runs(name, limit=1)],
+        scheduled=scheduled,
         unknown={name: of for name, of in (counts or {}).items() if name not in stage.lanes},
     )
 
@@ -131,6 +157,7 @@ def counted(stage: Stage, tell: Callable[[str], None]) -> dict[str, dict[str, in
 def document(found: Snapshot) -> dict[str, Any]:
     """A snapshot, for programs."""
     whole: dict[str, Any] = plain(found)
+    del whole["scheduled"]
     if not found.unknown:
         del whole["unknown"]
     for lane in whole["lanes"]:
@@ -145,6 +172,7 @@ def page(found: Snapshot) -> list[RenderableType]:
     words = ("because", "severity", "switches")
     columns: list[str | Column] = ["lane", *(Column(header=name, right=True) for name in numbers), *words]
     parts: list[RenderableType] = [table(columns, [_row(lane, found) for lane in found.lanes]), ""]
+    parts += [*_costs(found), ""]
     if any(lane.counts is not None for lane in found.lanes):
         parts += [_counts(found), ""]
     if found.switches:
@@ -168,7 +196,7 @@ def page(found: Snapshot) -> list[RenderableType]:
                 f"{name} {ago(ran[name].started_at, found.at)} ({took(ran[name], found.at)})"
                 if name in ran
                 else f"{name} never"
-                for name in names.SCHEDULED
+                for name in found.scheduled
             ),
             "dim",
         )
@@ -176,7 +204,9 @@ def page(found: Snapshot) -> list[RenderableType]:
     return parts
 
 
-def _lane(stage: Stage, lane: LaneSpec, now: datetime, counts: dict[str, dict[str, int]] | None) -> LaneStatus:
+def _lane(
+    stage: Stage, lane: LaneSpec, now: datetime, counts: dict[str, dict[str, int]] | None, switches: Switches
+) -> LaneStatus:
     due = later = oldest = None
     at_least = False
     if lane.admission != "fair":
@@ -192,31 +222,64 @@ def _lane(stage: Stage, lane: LaneSpec, now: datetime, counts: dict[str, dict[st
         later=later,
         at_least=at_least,
         oldest_due_at=oldest,
-        queue=stage.queues.depth(lane.name),
+        queue=stage.queues.depth(lane.name) if lane.run is None else None,
         dead_letters=stage.dead_letters.depth(lane.name).total,
-        cap=state.cap,
-        baseline=lane.baseline,
-        ceiling=lane.ceiling,
+        cap=state.cap if lane.run is None else None,
+        baseline=lane.baseline if lane.run is None else None,
+        ceiling=lane.ceiling if lane.run is None else None,
+        a_run=None if lane.run is None else lane.run.max_jobs_per_run,
         severity=state.severity.word,
         reason=state.reason or None,
         pinned_until=None if pin is None else pin.until,
+        cost=_cost(stage, lane, now, switches),
         counts=None if counts is None else counts.get(lane.name, {}),
     )
 
 
+def _cost(stage: Stage, lane: LaneSpec, now: datetime, switches: Switches) -> Cost:
+    minutes = tuple(stage.signals.minutes(lane.name, since=now - timedelta(seconds=HOUR_S + lane.minute_s)))
+    cost: LaneCost = cost_of(Signals(at=now, minutes=minutes, minute_s=lane.minute_s), stage.rules.prices)
+    closed = switches.standing(lane_scopes(lane.name, lane.vendors)).paid_calls_closed_by is not None
+    advice = f'penstock control automation off lane/{lane.name} --why "cost spike"'
+    return Cost(
+        per_hour=None if cost.unpriced and len(cost.unpriced) == len(cost.vendors) else cost.per_hour,
+        words=cost.words,
+        currency=cost.currency,
+        vendors={one.vendor: one.per_hour for one in cost.vendors},
+        spike_per_hour=lane.cost_spike_per_hour,
+        recommends=advice if cost.spikes(lane) and not closed else None,
+    )
+
+
+def _costs(found: Snapshot) -> list[RenderableType]:
+    """What each lane's vendors cost an hour, and what to do where that is too much."""
+    rows: list[tuple[str | Text, ...]] = []
+    advice: list[RenderableType] = []
+    for one in found.lanes:
+        cost, limit = one.cost, one.cost.spike_per_hour
+        above = limit is not None and cost.per_hour is not None and cost.per_hour > limit
+        by = ", ".join(f"{name} {_amount(value)}" for name, value in cost.vendors.items())
+        rows.append((one.lane, styled(cost.words, "red" if above else ""), by or NOTHING, _amount(limit, NOTHING)))
+        if cost.recommends is not None:
+            advice.append(styled(f"{one.lane} costs more than its threshold: {cost.recommends}", "yellow"))
+    return [table(["vendors' cost", "an hour", "by vendor", "threshold"], rows), *advice]
+
+
+def _amount(value: float | None, unknown: str = "no price") -> str:
+    return unknown if value is None else f"{value:,.2f}"
+
+
 def _row(lane: LaneStatus, found: Snapshot) -> tuple[str | Text, ...]:
-    plus = "+" if lane.at_least else ""
+    plus, queue = "+" if lane.at_least else "", lane.queue
     oldest = NOTHING if lane.oldest_due_at is None else span((found.at - lane.oldest_due_at).total_seconds())
     return (
         lane.lane,
         "?" if lane.due is None else f"{count(lane.due)}{plus}",
         "?" if lane.later is None else f"{count(lane.later)}{plus}",
         oldest,
-        count(lane.queue.visible),
-        count(lane.queue.in_flight),
-        count(lane.queue.delayed),
+        *((NOTHING,) * 3 if queue is None else map(count, (queue.visible, queue.in_flight, queue.delayed))),
         styled(count(lane.dead_letters), "red" if lane.dead_letters else ""),
-        f"{lane.cap} of {lane.ceiling}",
+        f"{lane.cap} of {lane.ceiling}" if lane.a_run is None else f"{lane.a_run:,} a run",
         _because(lane, found.at),
         styled(lane.severity, SEVERITY_STYLES[lane.severity]),
         _closed(lane.lane, found.switches),

@@ -7,7 +7,9 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from shared.contract import table
 from shared.core.errors import BadInput, PenstockError, Unavailable, UnreadableRow
+from shared.core.switches import WAY_OUT
 
 CREDENTIALS = "sign in (`aws sso login`) or set AWS_PROFILE; for the local stack: `penstock local up`"
 _ACTION = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z0-9*]+)")
@@ -64,6 +66,8 @@ def problem_of(exc: BaseException) -> Problem:
         )
     if isinstance(exc, UnreadableRow):
         problem = f"{exc.problem}; it is left alone: read it with the version that wrote it"
+        if exc.key == table.SWITCHES:
+            problem = f"{exc.problem}; nothing is sent until it is mended: {WAY_OUT}"
         return Problem(code=exc.code, field=f"row {exc.key}", problem=problem)
     if isinstance(exc, PenstockError):
         return Problem(code=exc.code, field="", problem=str(exc))

@@ -159,6 +159,8 @@ def _resource(service: str, request: Request, fields: Mapping[str, Any], where: 
             asked = parse_qs(request.query).get("groupName") or [str(fields.get("GroupName", "default"))]
             return f"arn:aws:scheduler:{where}:schedule/{asked[0]}/{parts[1]}"
         return "*"
+    if service == "events":
+        fields = {**fields, **(fields.get("Entries") or [{}])[0]}  # ours are all for one bus
     name = next((str(fields[field]) for field in _NAMED_BY.get(service, ()) if fields.get(field)), "")
     if not name or name.startswith("arn:"):
         return name or "*"
@@ -168,6 +170,7 @@ def _resource(service: str, request: Request, fields: Mapping[str, Any], where: 
 _NAMED_BY = {
     "sqs": ("QueueUrl", "QueueName", "SourceArn", "TaskHandle"),
     "sns": ("TopicArn", "TargetArn"),
+    "events": ("EventBusName",),
     "secretsmanager": ("SecretId", "Name"),
     "kms": ("KeyId",),
     "ssm": ("Name",),
@@ -176,6 +179,7 @@ _NAMED_BY = {
 _ARN = {
     "sqs": "arn:aws:sqs:{where}:{name}",
     "sns": "arn:aws:sns:{where}:{name}",
+    "events": "arn:aws:events:{where}:event-bus/{name}",
     "secretsmanager": "arn:aws:secretsmanager:{where}:secret:{name}",
     "kms": "arn:aws:kms:{where}:key/{name}",
     "ssm": "arn:aws:ssm:{where}:parameter/{name}",

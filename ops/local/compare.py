@@ -33,6 +33,7 @@ OBSERVED: Mapping[str, Observer] = {
     "AWS::SSM::Parameter": stores.parameter,
     "AWS::SQS::Queue": messaging.queue,
     "AWS::SQS::QueuePolicy": messaging.queue_policy,
+    "AWS::Events::EventBus": messaging.event_bus,
     "AWS::SNS::Topic": messaging.topic,
     "AWS::SNS::Subscription": messaging.subscription,
     "AWS::Scheduler::Schedule": messaging.schedule,

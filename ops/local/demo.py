@@ -1,5 +1,6 @@
-"""The demo: a burst, a worker killed in the middle of a send, a vendor that goes bad and recovers; nobody is
-answered twice and nothing is lost. Every part is real: the CDK app, the queues, the processes, the HTTP vendor."""
+"""The demo: a burst, a worker killed in the middle of a send, a vendor that goes bad and recovers; then a night with a
+backlog, and a replay that two people agree to. Nobody is answered twice and nothing is lost. Every part is real: the
+CDK app, the queues, the processes, the HTTP vendor."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ops.local import processes, stack
+from ops.local import night, processes, stack
 from ops.local.judge import Closing, judge
 from ops.local.sockets import talking_to
 from ops.local.state import StackState
@@ -156,6 +157,7 @@ def _tell(story: Story, console: Console, headless: bool) -> Closing:
         vendor.configure(VENDOR, error_429_share=0, error_5xx_share=0, drop_after_accept_share=0)
         say("[bold green]the vendor recovers[/]; what was put back starts again when it is due")
         story.wait("every job to end", lambda: _all_ended(story), PATIENCE_S - story.seconds)
+    night.tell(story)
     return judge(
         list(story.refs),
         story.rows(),

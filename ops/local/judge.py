@@ -24,6 +24,8 @@ class Closing:
     retried: int
     recovered: int
     failed: dict[str, int] = field(default_factory=dict)
+    replayed: int = 0
+    """Failed once, and completed by a plan."""
     vendor_accepts: int
     duplicates: int
     lost: int
@@ -44,6 +46,7 @@ class Closing:
             ("deferred at least once", str(self.deferred)),
             ("retried at least once", str(self.retried)),
             ("taken over from a dead worker", str(self.recovered)),
+            ("completed by a reviewed replay", str(self.replayed)),
             *failed,
             ("vendor accepts", str(self.vendor_accepts)),
             ("duplicates", str(self.duplicates)),
@@ -79,6 +82,7 @@ def judge(
         deferred=sum("defer" in words for words in moved.values()),
         retried=sum("retry" in words for words in moved.values()),
         recovered=sum("stale" in words for words in moved.values()),
+        replayed=sum(job.status is Status.COMPLETED and job.replay_count > 0 for job in mine),
         failed=dict(Counter(job.category or "?" for job in mine if job.status is Status.FAILED)),
         vendor_accepts=sum(accepts.values()),
         duplicates=sum(count - 1 for count in accepts.values()),

@@ -2,10 +2,10 @@
 
     python -I ops/local/launcher.py --port 0 --port-file FILE --calls FILE
 
-It adds three things. The socket is bound before the emulator is imported, so a port chosen by the kernel is never
+It adds four things. The socket is bound before the emulator is imported, so a port chosen by the kernel is never
 lost to somebody else. And every Lambda gets an access key that names it, so the signature of each request says which
 function sent it: production code needs no marker for that. And an event-source filter for an absent attribute matches
-as it does on AWS.
+as it does on AWS. And how many invocations of a function were under way at once can be asked.
 
 And it makes three things faster, with the same answers: a response leaves in one write, an expression of DynamoDB that
 was seen before is not taken apart again, and rows are copied without the bookkeeping of a general copy.
@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # the emulator's environment and the staged packages, never from the working copy.
 sys.path.insert(0, str(ROOT))
 from ops.local.actions import Request, actions, signature  # noqa: E402
+from ops.local.peaks import Peaks  # noqa: E402
 
 sys.path.remove(str(ROOT))
 
@@ -230,6 +231,8 @@ def main() -> None:
     match_absent_parts()
     remember_expressions()
     copy_rows_plainly()
+    peaks = Peaks()
+    peaks.watch(importlib.import_module("ministack.services.lambda_svc"))
 
     # Its pollers and the request loop share one interpreter: hand over sooner than after the usual 5 ms.
     sys.setswitchinterval(0.0005)
@@ -245,7 +248,7 @@ def main() -> None:
         draft.replace(chosen.port_file)
         # Served by uvicorn with its C parser: the emulator's own server spends more on HTTP than on the answer.
         config = uvicorn.Config(
-            recorder,
+            peaks.served(recorder),
             http=one_write_protocol(),
             loop="uvloop",
             ws="none",

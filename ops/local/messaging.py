@@ -27,6 +27,12 @@ def queue_policy(clients: Clients, physical_id: str, wanted: Properties) -> Prop
     return {"Queues": wanted["Queues"], "PolicyDocument": held[0] if agreed else held}
 
 
+def event_bus(clients: Clients, name: str, wanted: Properties) -> Properties:
+    """AWS::Events::EventBus."""
+    found = clients.of("events").describe_event_bus(Name=name)
+    return {"Name": found["Name"], "Description": found.get("Description", "")}
+
+
 def topic(clients: Clients, arn: str, wanted: Properties) -> Properties:
     """AWS::SNS::Topic."""
     found = clients.of("sns").get_topic_attributes(TopicArn=arn)["Attributes"]

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ops.local import deploy, emulator, processes, state, tokens
+from ops.local import deploy, emulator, people, processes, state, tokens
 from ops.local import logs as function_logs
 from ops.local.calls import calls
 from ops.local.clients import ACCOUNT, REGION, SECRET_KEY, Clients
@@ -81,12 +81,12 @@ def status(*, name: str = "default") -> StackState | None:
     return None
 
 
-def environment(running: StackState) -> dict[str, str]:
-    """Variables with which boto3, the AWS CLI and `penstock` find this stack."""
+def environment(running: StackState, person: str | None = None) -> dict[str, str]:
+    """Variables with which boto3, the AWS CLI and `penstock` find this stack, as one of its people if one is named."""
     return {
         "AWS_ENDPOINT_URL": running.endpoint,
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
-        "AWS_ACCESS_KEY_ID": running.access_key,
+        "AWS_ACCESS_KEY_ID": running.access_key if person is None else people.key_of(running, person),
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "AWS_SESSION_TOKEN": "",
         "AWS_REGION": running.region,

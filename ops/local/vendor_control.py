@@ -27,6 +27,12 @@ class VendorControl:
         entries = self.requests(vendor)
         return [entry["key"] for entry in entries if entry["verdict"] == "accepted"]
 
+    def batches(self, vendor: str, tag: str = "") -> dict[str, Any]:
+        """What batches it took, by tag where one is named, and how often each custom id was paid for."""
+        params = {"vendor": vendor} | ({"tag": tag} if tag else {})
+        answer: dict[str, Any] = self._http.get("/batches", params=params).raise_for_status().json()
+        return answer
+
     def requests(self, vendor: str, key: str = "") -> list[dict[str, Any]]:
         """What the vendor saw."""
         params = {"vendor": vendor} | ({"key": key} if key else {})

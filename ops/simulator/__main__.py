@@ -1,143 +1,110 @@
-"""`make simulate`: a backlog against a vendor with a changing limit, ours beside the usual ways, on virtual time.
+"""`make simulate`: backlogs, a vendor in trouble and a redrive, ours beside the usual ways, on virtual time.
 
-make simulate                        the table, build/reports/drain.json and a picture beside it
-make simulate ARGS="--jobs 5000"     a smaller backlog: rougher figures, sooner
-make simulate ARGS="--picture FILE"  the picture somewhere else (.svg or .png)
-make simulate ARGS=--json            the report on standard output
+make simulate                             every study: its table, a report in build/reports/, a picture beside it
+make simulate ARGS=incident               one of them: drain, incident or redrive
+make simulate ARGS="drain --jobs 5000"    a smaller backlog: rougher figures, sooner
+make simulate ARGS="drain --picture FILE" the picture somewhere else (.svg or .png)
+make simulate ARGS=--json                 the reports on standard output
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from ops.simulator.drain import JOBS, WAYS, WEATHER, Drained
-from ops.simulator.picture import draw
+from ops.simulator import drain_report, incident_report, redrive_report
+from ops.simulator.study import WIDTH, Study
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "build" / "reports"
-WIDTH = 110
-BOUNDS = {
-    "Penstock, limits in headers": {"times_ideal": 1.05, "refused_share": 0.003, "recovery_s": 2.0, "wasted": 200},
-    "Penstock, no headers": {"times_ideal": 1.06, "refused_share": 0.015},
+STUDIES: dict[str, Study[Any]] = {
+    one.name: one for one in (drain_report.STUDY, incident_report.STUDY, redrive_report.STUDY)
 }
-"""What is promised; for both, mean deferrals ≤ 1.2, p99 ≤ 3 and writes ≤ 5.5 a job."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run every way, show the table, keep report and picture. Ends with 1 where a promise is missed at full size."""
+    """Run the studies, show their tables, keep reports and pictures. Ends with 1 where a promise is missed at full
+    size."""
     options = _parser().parse_args(argv)
-    if options.jobs < 1:
+    if options.jobs is not None and options.jobs < 1:
         print("--jobs: must be a whole number above 0", file=sys.stderr)
         return 2
+    if options.picture is not None and (options.study is None or STUDIES[options.study].draw is None):
+        print("--picture: name the study that it is of: drain or incident", file=sys.stderr)
+        return 2
+    studies = list(STUDIES.values()) if options.study is None else [STUDIES[options.study]]
     console = Console(stderr=options.json, width=None if sys.stdout.isatty() else WIDTH)
-    began = time.perf_counter()
-    done = simulate(options.jobs, console)
-    document = {"jobs": options.jobs, "ways": [report(one) for one in done], "missed": missed(done)}
-    REPORTS.mkdir(parents=True, exist_ok=True)
-    (REPORTS / "drain.json").write_text(json.dumps(document, indent=1) + "\n")
-    picture = options.picture or REPORTS / "drain.svg"
-    draw(done, WEATHER, picture)
+    began, wrong, documents = time.perf_counter(), False, {}
+    for study, jobs, done in simulate(studies, options.jobs, console):
+        documents[study.name] = document = _kept(study, jobs, done, options.picture)
+        wrong = wrong or (bool(document["missed"]) and jobs >= study.jobs)
+        if not options.json:
+            _show(study, jobs, done, document, console)
     if options.json:
-        print(json.dumps(document, indent=1))
+        print(json.dumps(documents if options.study is None else documents[options.study], indent=1))
     else:
-        show(done, console)
-        seconds = time.perf_counter() - began
-        console.print(f"{options.jobs:,} jobs, {seconds:.0f} s; picture: {picture}", highlight=False)
-    return int(bool(document["missed"]) and options.jobs >= JOBS)
+        console.print(f"{time.perf_counter() - began:.0f} s; reports and pictures: {REPORTS}", highlight=False)
+    return int(wrong)
 
 
-def simulate(jobs: int, console: Console) -> list[Drained]:
-    """Every way, each in a process of its own."""
-    with Progress(console=console, transient=True) as progress, ProcessPoolExecutor() as pool:
-        bar = progress.add_task(f"{jobs:,} jobs, {len(WAYS)} ways", total=len(WAYS))
-        running = [pool.submit(run, name, jobs) for name in WAYS]
-        for one in running:
+def simulate(
+    studies: Sequence[Study[Any]], jobs: int | None, console: Console
+) -> list[tuple[Study[Any], int, list[Any]]]:
+    """Every way of every study, each in a process of its own."""
+    sizes = [study.jobs if jobs is None else jobs for study in studies]
+    ways = sum(len(study.ways) for study in studies)
+    with Progress(console=console, transient=True) as progress, ProcessPoolExecutor(initializer=_prepare) as pool:
+        bar = progress.add_task(", ".join(study.name for study in studies), total=ways)
+        running: list[list[Future[Any]]] = [
+            [pool.submit(_run, study.name, way, size) for way in study.ways]
+            for study, size in zip(studies, sizes, strict=True)
+        ]
+        for one in (one for of_study in running for one in of_study):
             one.add_done_callback(lambda _: progress.advance(bar))
-        return [one.result() for one in running]
+        done = [[one.result() for one in of_study] for of_study in running]
+    return list(zip(studies, sizes, done, strict=True))
 
 
-def run(name: str, jobs: int) -> Drained:
-    """One way by its name; what a process of the pool does."""
-    return WAYS[name](jobs)
+def _prepare() -> None:
+    # A world of a hundred thousand rows is looked through seldom.
+    gc.set_threshold(100_000, 50, 100)
 
 
-def report(one: Drained) -> dict[str, Any]:
-    """The figures of one way."""
-    return {
-        "way": one.way,
-        "completed": one.completed,
-        "failed": one.failed,
-        "seconds": round(one.seconds, 1),
-        "ideal_s": round(one.ideal_s, 1),
-        "times_ideal": round(one.times_ideal, 4) if one.drained else None,
-        "calls": one.seen.calls,
-        "refused_share": round(one.refused_share, 5),
-        "wasted": one.wasted,
-        "recovery_s": None if one.recovery_s is None else round(one.recovery_s, 2),
-        "mean_deferrals": round(one.mean_deferrals, 3) if one.deferrals else None,
-        "p99_deferrals": one.p99_deferrals if one.deferrals else None,
-        "writes_per_job": None if one.writes is None else round(one.writes / one.jobs, 3),
-    }
+def _run(study: str, way: str, jobs: int) -> Any:
+    return STUDIES[study].run(way, jobs)
 
 
-def missed(done: Sequence[Drained]) -> list[str]:
-    """Promises that do not hold, in words."""
-    found = []
-    for one in done:
-        figures = report(one)
-        bounds: dict[str, float] = dict(BOUNDS.get(one.way, {}))
-        if bounds:
-            bounds |= {"mean_deferrals": 1.2, "p99_deferrals": 3, "writes_per_job": 5.5, "failed": 0}
-        for figure, most in bounds.items():
-            value = figures[figure]
-            if value is None or value > most:
-                found.append(f"{one.way}: {figure} is {value}, promised at most {most:g}")
-    return found
+def _kept(study: Study[Any], jobs: int, done: list[Any], picture: Path | None) -> dict[str, Any]:
+    document = {"jobs": jobs, "ways": [study.report(one) for one in done], "missed": study.missed(done)}
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    (REPORTS / f"{study.name}.json").write_text(json.dumps(document, indent=1) + "\n")
+    if study.draw is not None:
+        study.draw(done, picture or REPORTS / f"{study.name}.svg")
+    return document
 
 
-def show(done: Sequence[Drained], console: Console) -> None:
-    """One row a way."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, width=min(WIDTH, console.width))
-    table.add_column("", ratio=1)
-    for name in (
-        "time / ideal",
-        "429",
-        "into the\noutage",
-        "90 % again\nafter",
-        "deferrals\nmean · p99",
-        "writes\na job",
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in done:
-        table.add_row(one.way, *_cells(one))
-    console.print(table)
-    for sentence in missed(done):
+def _show(study: Study[Any], jobs: int, done: list[Any], document: dict[str, Any], console: Console) -> None:
+    console.print(f"[bold]{study.name}[/]: {study.about.format(jobs=f'{jobs:,}')}", highlight=False)
+    console.print(study.table(done, console.width))
+    for sentence in document["missed"]:
         console.print(f"[bold red]missed[/] {sentence}", highlight=False)
 
 
-def _cells(one: Drained) -> tuple[str, ...]:
-    took = f"{one.times_ideal:.3f} ×" if one.drained else f"{one.completed:,} done"
-    recovery = "–" if one.recovery_s is None else f"{one.recovery_s:.1f} s"
-    deferrals = f"{one.mean_deferrals:.2f} · {one.p99_deferrals}" if one.deferrals else "–"
-    writes = "–" if one.writes is None else f"{one.writes / one.jobs:.2f}"
-    return took, f"{one.refused_share:.2%}", f"{one.wasted:,}", recovery, deferrals, writes
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m ops.simulator", description="Drain a backlog, several ways.")
-    parser.add_argument("--jobs", type=int, default=JOBS, help=f"the backlog (default {JOBS:,})")
+    parser = argparse.ArgumentParser(prog="python -m ops.simulator", description="Trouble on virtual time.")
+    parser.add_argument("study", nargs="?", choices=tuple(STUDIES), help="one study; all of them without it")
+    sizes = ", ".join(f"{study.name} {study.jobs:,}" for study in STUDIES.values())
+    parser.add_argument("--jobs", type=int, help=f"the backlog (default: {sizes})")
     parser.add_argument("--picture", type=Path, help="where to draw it (.svg or .png)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     return parser

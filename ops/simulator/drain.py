@@ -134,11 +134,11 @@ Ask = Callable[[], Answer]
 class Crowd:
     """The usual ways: workers that hold a job until it is done, each with a slot."""
 
-    def __init__(self, *, jobs: int, weather: Weather, seed: int) -> None:
+    def __init__(self, *, jobs: int, weather: Weather, seed: int, slots: int = SLOTS) -> None:
         self.hub, self.rng = Hub(), random.Random(seed)
         self.vendor = LimitedVendor(clock=self.hub.clock, weather=weather, tells=False, seed=seed)
         self.left, self.done, self.jobs = jobs, 0, jobs
-        self.cap = SLOTS
+        self.cap = slots
         self.running = 0
 
     def call(self) -> Answer:
@@ -192,7 +192,7 @@ def naive_retry(*, jobs: int = JOBS, weather: Weather = WEATHER, seed: int = 1) 
 def full_jitter(*, jobs: int = JOBS, weather: Weather = WEATHER, seed: int = 1) -> Drained:
     """Exponential backoff from one second to a minute, with full jitter."""
     crowd = Crowd(jobs=jobs, weather=weather, seed=seed)
-    crowd.start(lambda failures, answer: _jittered(crowd.rng, failures))
+    crowd.start(lambda failures, answer: jittered(crowd.rng, failures))
     return crowd.drained("backoff, full jitter", weather)
 
 
@@ -210,7 +210,7 @@ def static_bucket(*, jobs: int = JOBS, weather: Weather = WEATHER, seed: int = 1
         return asked()
 
     crowd.call = in_turn  # type: ignore[method-assign]
-    crowd.start(lambda failures, answer: _jittered(crowd.rng, failures))
+    crowd.start(lambda failures, answer: jittered(crowd.rng, failures))
     return crowd.drained("static shared bucket", weather)
 
 
@@ -234,7 +234,8 @@ def two_more_each_ten_minutes(*, jobs: int = JOBS, weather: Weather = WEATHER, s
     return crowd.drained("+2 every 10 min", weather)
 
 
-def _jittered(rng: random.Random, failures: int) -> float:
+def jittered(rng: random.Random, failures: int) -> float:
+    """How long to wait after so many failures: exponential from one second to a minute, with full jitter."""
     return round(rng.uniform(0, min(60.0, 2.0 ** min(failures, 6))), 3)
 
 

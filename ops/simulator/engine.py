@@ -11,7 +11,9 @@ from ops.simulator.hub import Hub
 from ops.simulator.vendor import LimitedVendor
 from shared.adapters.attributes import Item
 from shared.adapters.memory.budgets import MemoryBudgetLedger
+from shared.adapters.memory.event_sources import MemoryActuator
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues, Received
+from shared.adapters.memory.signals import MemorySignalLedger
 from shared.adapters.memory.stores import MemoryContentStore, MemoryControlStore, MemoryEffectStore, MemoryJobStore
 from shared.adapters.memory.stream import StreamReader
 from shared.adapters.memory.telemetry import MemoryTelemetry
@@ -26,7 +28,7 @@ from shared.core.ports import Delivery
 from shared.core.sensitive import Sensitive
 from shared.usecases.admit import admit
 from shared.usecases.budgets import Budgets
-from shared.usecases.context import Context
+from shared.usecases.context import Context, Task
 from shared.usecases.deadline import HANDLER_MARGIN_S, Deadline
 from shared.usecases.enqueue import Enqueue, enqueue
 from shared.usecases.run_attempt import Answer, Worker
@@ -35,7 +37,6 @@ from shared.usecases.run_dispatch import run_dispatch
 from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.view import Viewer
 
-TASK = "ask"
 STREAM_BATCH, STREAM_S = 100, 0.1
 """A stream consumer's batch and how long it takes."""
 SOURCE_S = (0.02, 0.1)
@@ -80,39 +81,63 @@ class CallMeter(Meter):
 class Engine:
     """One lane with its stream consumer, dispatcher, queue and worker environments."""
 
-    def __init__(self, hub: Hub, *, lane: LaneSpec, account: AccountSpec, vendor: LimitedVendor, seed: int = 1) -> None:
-        self.hub, self.lane, self.vendor = hub, lane, vendor
+    def __init__(
+        self,
+        hub: Hub,
+        *,
+        lane: LaneSpec,
+        account: AccountSpec,
+        vendor: LimitedVendor,
+        task: Task = ask,
+        seed: int = 1,
+    ) -> None:
+        self.hub, self.lane, self.vendor, self._task = hub, lane, vendor, task
         self._rng = random.Random(seed)
         self.clock = hub.clock
         self.meter, self.telemetry = CallMeter(), MemoryTelemetry()
-        self._lanes, self._accounts = {lane.name: lane}, {account.name: account}
-        self.jobs = MemoryJobStore(lanes=self._lanes, clock=self.clock, meter=self.meter)
+        self.lanes, self.accounts = {lane.name: lane}, {account.name: account}
+        self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock, meter=self.meter)
         self.budgets = MemoryBudgetLedger()
         self.effects, self.content = MemoryEffectStore(meter=self.meter), MemoryContentStore()
-        self._control = MemoryControlStore()
-        self._control.set_cap(lane.name, lane.ceiling)
-        self._dead_letters = MemoryDeadLetterQueues(clock=self.clock)
-        self.queues = MemoryLaneQueues(clock=self.clock, lanes=self._lanes, dead_letters=self._dead_letters)
+        self.control, self.signals = MemoryControlStore(), MemorySignalLedger()
+        self.actuator = MemoryActuator([lane.name])
+        self.set_cap(lane.ceiling)
+        self.dead_letters = MemoryDeadLetterQueues(clock=self.clock)
+        self.queues = MemoryLaneQueues(clock=self.clock, lanes=self.lanes, dead_letters=self.dead_letters)
         self._idle: list[Worker] = []
         self._environments = 0
         self._invocations = 0
+        self.most_at_once = 0
+        """Invocations that ran at one moment."""
         self.job_ids: list[str] = []
         self.ended = 0
         self.deferrals: dict[str, int] = {}
         """How often each job was put back into the table, by admission or by a worker."""
 
+    def set_cap(self, cap: int) -> None:
+        """So many invocations at once, as a governor's row and the event source say."""
+        self.control.set_cap(self.lane.name, cap)
+        self.actuator.assert_cap(self.lane.name, cap)
+
+    @property
+    def cap(self) -> int:
+        """What the event source has now."""
+        source = self.actuator.source(self.lane.name)
+        return source.cap or 0 if source.enabled else 0
+
     def enqueue(self, count: int) -> None:
         """So many jobs, all at once."""
-        for number in range(count):
-            request = Enqueue(lane=self.lane.name, task=TASK, tenant=f"t-{number % 12}", key=f"k-{number}")
-            ref = enqueue(request, jobs=self.jobs, content=self.content, lanes=self._lanes, clock=self.clock)
+        task = self.lane.tasks[0]
+        for number in range(len(self.job_ids), len(self.job_ids) + count):
+            request = Enqueue(lane=self.lane.name, task=task, tenant=f"t-{number % 12}", key=f"k-{number}")
+            ref = enqueue(request, jobs=self.jobs, content=self.content, lanes=self.lanes, clock=self.clock)
             self.job_ids.append(ref.job_id)
 
     def ends(self) -> Counter[str]:
         """How many jobs stand in which state."""
         return Counter(job.status.value for job in self.jobs.scan() if isinstance(job, Job))
 
-    def start(self, until_ended: int, *, behind: bool = True) -> None:
+    def start(self, until_ended: int | None = None, *, behind: bool = True) -> None:
         """Begin to work; everything stops when so many jobs have ended. With `behind` the stream consumer begins with
         what was enqueued before."""
         self._wanted = until_ended
@@ -126,9 +151,12 @@ class Engine:
     # -------------------------------------------------------------------------------------- the processes
     def _consume(self, reader: StreamReader) -> None:
         """The stream consumer; it also counts what the stream tells of ends and deferrals."""
-        viewer = self._viewer()
+        viewer = self.viewer()
         while not self.hub.stopped:
             records = reader.read(STREAM_BATCH)
+            if not records:
+                self.clock.sleep(STREAM_S)
+                continue
             images = []
             for record in records:
                 assert record.new is not None
@@ -146,23 +174,23 @@ class Engine:
                 images,
                 jobs=self.jobs,
                 queues=self.queues,
-                dead_letters=self._dead_letters,
+                dead_letters=self.dead_letters,
                 viewer=viewer,
                 clock=self.clock,
                 telemetry=self.telemetry,
             )
             reader.commit(records)
-            if self.ended >= self._wanted:
+            if self._wanted is not None and self.ended >= self._wanted:
                 self.hub.stop()
             self.clock.sleep(STREAM_S)
 
     def _schedule(self) -> None:
         """The dispatcher, every minute."""
-        viewer = self._viewer()
+        viewer = self.viewer()
         while not self.hub.stopped:
             began = self.clock.now()
             run_dispatch(
-                self._lanes,
+                self.lanes,
                 period_s=DISPATCH_EVERY_S,
                 stop_at=began + timedelta(seconds=DISPATCH_RUNS_S),
                 jobs=self.jobs,
@@ -174,14 +202,16 @@ class Engine:
             self.clock.sleep(DISPATCH_EVERY_S - (self.clock.now() - began).total_seconds())
 
     def _source(self) -> None:
-        """The event source: hands what is visible to environments, at most `ceiling` of them at once."""
+        """The event source: hands what is visible to environments, at most as many at once as its cap. A cap that is
+        lowered ends no invocation; the next begins when fewer run."""
         while not self.hub.stopped:
-            while self._idle or self._environments < self.lane.ceiling:
+            while (running := self._environments - len(self._idle)) < self.cap:
                 received = self.queues.receive(self.lane.name, limit=self.lane.batch_size)
                 if not received:
                     break
                 fresh = not self._idle
                 worker = self._environment() if fresh else self._idle.pop()
+                self.most_at_once = max(self.most_at_once, running + 1)
                 self.hub.spawn(
                     lambda worker=worker, received=received: self._invoke(worker, received),  # type: ignore[misc]
                     after_s=COLD_S if fresh else 0,
@@ -216,16 +246,17 @@ class Engine:
         self._environments += 1
         return Worker(
             lane=self.lane,
-            tasks={TASK: ask},
+            tasks={self.lane.tasks[0]: self._task},
             jobs=self.jobs,
             effects=self.effects,
             content=self.content,
             vendors={self.vendor.name: self.vendor},
-            board=SwitchBoard(control=self._control, clock=self.clock),
+            board=SwitchBoard(control=self.control, clock=self.clock),
             clock=self.clock,
             telemetry=self.telemetry,
+            signals=self.signals,
             budgets=Budgets.of(
-                self._accounts.values(),
+                self.accounts.values(),
                 ledger=self.budgets,
                 clock=self.clock,
                 telemetry=self.telemetry,
@@ -234,13 +265,14 @@ class Engine:
             ),
         )
 
-    def _viewer(self) -> Viewer:
+    def viewer(self) -> Viewer:
+        """A process's own view of lane, queue and accounts."""
         return Viewer(
-            lanes=self._lanes,
-            board=SwitchBoard(control=self._control, clock=self.clock),
-            control=self._control,
+            lanes=self.lanes,
+            board=SwitchBoard(control=self.control, clock=self.clock),
+            control=self.control,
             queues=self.queues,
             clock=self.clock,
-            accounts=self._accounts,
+            accounts=self.accounts,
             budgets=self.budgets,
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -67,7 +69,7 @@ class Weather:
 
     limits: tuple[tuple[float, int], ...]
     """From when on which limit of requests per minute holds."""
-    outage: tuple[float, float]
+    outage: tuple[float, float] = (math.inf, math.inf)
     """From when to when every call is answered with a 503."""
     takes_s: tuple[float, float] = (0.2, 0.8)
     """A call takes between these."""
@@ -88,6 +90,8 @@ class Seen:
     accepted_at: list[float] = field(default_factory=list)
     refused_at: list[float] = field(default_factory=list)
     failed_at: list[float] = field(default_factory=list)
+    keys: Counter[str] = field(default_factory=Counter)
+    """How often an effect was accepted under each key: more than once is what a customer sees twice."""
 
     @property
     def calls(self) -> int:
@@ -109,17 +113,22 @@ class LimitedVendor:
         weather: Weather,
         tells: bool,
         counting: Counting = Counting.BUCKET,
+        name: str = name,
+        began: datetime | None = None,
         seed: int = 1,
     ) -> None:
+        self.name = name
         self._clock, self._weather, self._tells, self._counting = clock, weather, tells, counting
         self._rng = random.Random(seed)
-        self._began = clock.now()
+        self.began = began or clock.now()
         self._limit: Bucket | MinuteLimit = self._limit_of(weather.limits[0][1], None)
         self.seen = Seen()
 
     def perform(self, request: Effect | Call, *, key: str | None, timeout_s: float) -> Answer:
         """One call: judged on arrival, answered when it is done."""
         answer, takes_s = self.judge()
+        if key is not None and isinstance(answer, Accepted):
+            self.seen.keys[key] += 1
         self._clock.sleep(takes_s)
         return answer
 
@@ -149,7 +158,7 @@ class LimitedVendor:
     @property
     def seconds(self) -> float:
         """Since the start."""
-        return (self._clock.now() - self._began).total_seconds()
+        return (self._clock.now() - self.began).total_seconds()
 
     def _takes_s(self) -> float:
         return round(self._rng.uniform(*self._weather.takes_s), 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from ops.vendors import helpdesk, openai_shape
+from ops.vendors import helpdesk, openai_shape, plain_shape
 from ops.vendors.asks import Shape
 from ops.vendors.config import ConfigError, VendorConfig, changed
 from ops.vendors.record import Record
@@ -13,7 +13,11 @@ from ops.vendors.request import VendorRequest
 from ops.vendors.vendor import Vendor
 from ops.vendors.verdict import Verdict
 
-_SHAPES: dict[str, Shape] = {helpdesk.NAME: helpdesk.HelpDesk(), openai_shape.NAME: openai_shape.OpenAi()}
+_SHAPES: dict[str, Shape] = {
+    helpdesk.NAME: helpdesk.HelpDesk(),
+    openai_shape.NAME: openai_shape.OpenAi(),
+    plain_shape.NAME: plain_shape.PlainBatches(),
+}
 
 # The inference vendor always tells its limits in headers, as the real one does; these do not bind.
 _STARTS = {

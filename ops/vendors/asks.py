@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from ops.vendors.batches import BatchDesk
 from ops.vendors.config import VendorConfig
+from ops.vendors.record import VerdictKind
 from ops.vendors.request import VendorRequest
 
 
@@ -49,6 +51,29 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What the account's batches answer: JSON, or a file's content."""
+
+    status: int = 200
+    body: Mapping[str, object] = field(default_factory=dict)
+    content: bytes | None = None
+    vendor_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """Something asked of the account's files and batches; to take a batch is an accept, under its tag as the key.
+
+    `serve` is given the account's batches, the time, and an id for what is new.
+    """
+
+    action: str
+    kind: VerdictKind
+    serve: Callable[[BatchDesk, datetime, str], Served]
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
     """A request that cannot be read, with the status and the sentence it is answered with."""
 
@@ -57,7 +82,7 @@ class Bad:
     allow: str = ""
 
 
-Ask = Send | LookUp | ListAccepts | Compute | Bad
+Ask = Send | LookUp | ListAccepts | Compute | Batching | Bad
 
 
 class Shape(Protocol):

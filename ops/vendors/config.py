@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from ops.vendors.batch_config import BatchConfig, batch_config
 from ops.vendors.faults import MAX_WAIT_S
 from ops.vendors.limits import MINUTE_S
 from ops.vendors.script import ScriptStep, step_from_json
@@ -61,11 +62,13 @@ class VendorConfig:
     valid_tokens: tuple[str, ...] | None = None  # none: anybody
     script: tuple[ScriptStep, ...] = ()
     canned_answers: tuple[CannedAnswer, ...] = ()
-    entities_from_text: bool = False  # asked for entities, the model lists the capitalised words of the last message
+    entities_from_text: bool = False  # asked for entities or an intent, the model takes them from the last message
+    batches: BatchConfig = field(default_factory=BatchConfig)
 
     def to_json(self) -> dict[str, object]:
         """The configuration in the form that `changed` reads."""
-        values: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
+        values: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["batches"] = self.batches.to_json()
         values["script"] = [step.to_json() for step in self.script]
         values["canned_answers"] = [
             {"contains": answer.contains, "content": answer.content} for answer in self.canned_answers
@@ -207,4 +210,5 @@ _READERS: dict[str, Callable[[object], object]] = {
     "script": _script,
     "canned_answers": _canned,
     "entities_from_text": _flag,
+    "batches": batch_config,
 }

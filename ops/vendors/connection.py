@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ class Connection(BaseHTTPRequestHandler):
         if vendor is not None and vendor.turn_away(request, now()) is not None:
             self._reset()
             return
-        body = self._body()
+        body = self._body(request.most_bytes)
         if body is None:  # the client went away before the end: nothing was asked for
             self.close_connection = True
             return
@@ -87,7 +88,7 @@ class Connection(BaseHTTPRequestHandler):
         request = replace(request, body=b"" if isinstance(body, Bad) else body)
         try:
             verdict = (
-                _without_vendor(accounts, request, unread)
+                _without_vendor(accounts, request, unread, now())
                 if vendor is None
                 else vendor.handle(request, now(), unread=unread)
             )
@@ -105,7 +106,7 @@ class Connection(BaseHTTPRequestHandler):
         if stopped or verdict.status is None:
             self.close_connection = True
         else:
-            self._answer(verdict.status, verdict.body, verdict.headers)
+            self._answer(verdict.status, verdict.body, verdict.headers, content=verdict.content)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = serve
 
@@ -129,15 +130,15 @@ class Connection(BaseHTTPRequestHandler):
                 fields.setdefault(name, value)
         return VendorRequest(method=self.command, path=path, query=fields, headers=self._head.headers)
 
-    def _body(self) -> bytes | Bad | None:
+    def _body(self, most_bytes: int) -> bytes | Bad | None:
         """The whole body; or why it is not read, after which the connection ends; or none, broken off."""
         stated = self._head.headers.get("content-length", "0")
         if "transfer-encoding" in self._head.headers:
             refused = Bad(status=411, sentence="send a Content-Length: chunked bodies are not read here")
         elif not (stated.isascii() and stated.isdigit()):
             refused = Bad(status=400, sentence="Content-Length must be a number")
-        elif len(stated) > 12 or int(stated) > MAX_BODY_BYTES:
-            refused = Bad(status=413, sentence=f"the body may have at most {MAX_BODY_BYTES} bytes")
+        elif len(stated) > 12 or int(stated) > most_bytes:
+            refused = Bad(status=413, sentence=f"the body may have at most {most_bytes} bytes")
         else:
             body = self.rfile.read(int(stated))
             return body if len(body) == int(stated) else None
@@ -153,9 +154,17 @@ class Connection(BaseHTTPRequestHandler):
             while left > 0 and (read := self.connection.recv(65_536)):
                 left -= len(read)
 
-    def _answer(self, status: int, body: Mapping[str, object], headers: Mapping[str, str] | None = None) -> None:
-        content = json.dumps(body, separators=(",", ":")).encode()
-        lines = [f"HTTP/1.1 {status} {_phrase(status)}", "content-type: application/json"]
+    def _answer(
+        self,
+        status: int,
+        body: Mapping[str, object],
+        headers: Mapping[str, str] | None = None,
+        *,
+        content: bytes | None = None,
+    ) -> None:
+        kind = "application/json" if content is None else "application/octet-stream"
+        content = json.dumps(body, separators=(",", ":")).encode() if content is None else content
+        lines = [f"HTTP/1.1 {status} {_phrase(status)}", f"content-type: {kind}"]
         lines.append(f"content-length: {len(content)}")
         lines.append(f"date: {self.date_time_string()}")
         lines.extend(f"{name}: {value}" for name, value in (headers or {}).items())
@@ -179,11 +188,11 @@ def _phrase(status: int) -> str:
         return "Simulated"
 
 
-def _without_vendor(accounts: Accounts, request: VendorRequest, unread: Bad | None) -> Verdict:
+def _without_vendor(accounts: Accounts, request: VendorRequest, unread: Bad | None, now: datetime) -> Verdict:
     """The answer to what goes to no vendor: the simulator's own doors, or nowhere. It is not recorded."""
     bad = unread
     if bad is None and request.segments[0] == PREFIX:
-        answer = handle_control(accounts, request)
+        answer = handle_control(accounts, request, now)
         return Verdict(kind=VerdictKind.LOOKED_UP, status=answer.status, body=answer.body)
     if bad is None:
         bad = Bad(status=404, sentence=f"there is no such vendor; there are {', '.join(accounts.vendors)}")

@@ -3,7 +3,7 @@
 POST /helpdesk/conversations/{conversation}/replies    {"text": …}       → 201 {"id": …}
 POST /helpdesk/conversations/{conversation}/tags       {"tag": …}        → 201 {"id": …}
 POST /helpdesk/conversations/{conversation}/assignee   {"assignee": …}   → 201 {"id": …}
-GET  /helpdesk/actions?key=K[&action=reply]                              → {"found": …, "id": …}
+GET  /helpdesk/actions?key=K[&action=reply]                              → {"found": …, "id": …, "times": …}
 GET  /helpdesk/actions[?after=SEQ&limit=N&conversation=C]                → {"actions": […]}
 """
 

@@ -9,10 +9,10 @@ from ops.vendors.record import Entry, Record
 
 
 def look_up(record: Record, vendor: str, ask: LookUp, until: datetime) -> dict[str, object]:
-    """Whether the key was accepted by then; where it was more than once, the first."""
+    """Whether the key was accepted by then, and how often; where it was more than once, the first."""
     accepts = record.accepts_of(vendor=vendor, key=ask.key, action=ask.action)
-    found = next((entry for entry in accepts if entry.at <= until), None)
-    return {"found": False} if found is None else {"found": True, **_listed(found)}
+    known = [entry for entry in accepts if entry.at <= until]
+    return {"found": True, "times": len(known), **_listed(known[0])} if known else {"found": False}
 
 
 def list_accepts(record: Record, vendor: str, ask: ListAccepts, until: datetime) -> dict[str, object]:

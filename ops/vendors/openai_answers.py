@@ -1,5 +1,5 @@
 """The words an inference is answered with: made from the request's hash, and from the caller's text only when the
-account is told to extract entities from it."""
+account is told to extract entities from it, or an intent, or when it is asked to rewrite it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _SENTENCES = (
 )
 _CHARACTERS_PER_TOKEN = 4
 _MAX_DEPTH = 12
+REWRITTEN = "[rewritten] "
 _WORD = re.compile(r"\w{2,40}")
 _MOST_ENTITIES = 40
 
@@ -59,11 +60,16 @@ def answer_for(
 ) -> Answer:
     """The answer to one request: a canned one where the prompt matches, else one made from the hash.
 
-    With `material`, a schema that asks for entities is answered with the capitalised words in it, each once.
+    With `material`, a schema that asks for entities is answered with the capitalised words in it, each once, and one
+    that asks for an intent with the first it names. Instructions to rewrite are answered with the material, marked.
     """
     chosen = next((answer.content for answer in canned if answer.contains in prompt), None)
     if chosen is None and material is not None and (kinds := _entity_types(form)):
         chosen = json.dumps({"entities": _entities(material, kinds)}, ensure_ascii=False)
+    if chosen is None and material is not None and (intents := _choices(form, "intent")):
+        chosen = json.dumps({"intent": _intent(material, intents), "sure": True})
+    if chosen is None and material is not None and not form.json and _asks_to_rewrite(prompt, material):
+        chosen = REWRITTEN + material
     if chosen is None:
         chosen = json.dumps(_made(form, digest)) if form.json else _prose(digest)
     cut = max_tokens is not None and count_tokens(chosen) > max_tokens
@@ -72,10 +78,25 @@ def answer_for(
     return Answer(text=chosen, tokens=count_tokens(chosen), cut=cut)
 
 
+def _asks_to_rewrite(prompt: str, material: str) -> bool:
+    return "rewrite" in prompt.removesuffix(material).lower()
+
+
 def _entity_types(form: Format) -> Sequence[str]:
     """The types of entity a schema allows; none where it does not ask for entities."""
+    return _choices(form, "entities", "items", "properties", "type")
+
+
+def _intent(material: str, choices: Sequence[str]) -> str:
+    """The first choice that the text names, in words of any case; else the last one, which says that none fits."""
+    text = material.lower()
+    return next((choice for choice in choices if choice.replace("_", " ") in text), choices[-1])
+
+
+def _choices(form: Format, *path: str) -> Sequence[str]:
+    """What a schema lets choose from at a place; nothing where it has no such place."""
     place: object = form.schema
-    for part in ("properties", "entities", "items", "properties", "type", "enum"):
+    for part in ("properties", *path, "enum"):
         place = place.get(part) if isinstance(place, Mapping) else None
     return [kind for kind in place if isinstance(kind, str)] if isinstance(place, list) else ()
 

@@ -2,6 +2,7 @@
 
     POST /openai/v1/chat/completions
     POST /openai/v1/responses
+    …    /openai/v1/files, /openai/v1/batches      see `openai_batches`
 
 The answer follows from the request's bytes alone: the same request is answered with the same words.
 """
@@ -16,6 +17,7 @@ from ops.vendors.asks import Ask, Bad, Compute
 from ops.vendors.config import VendorConfig
 from ops.vendors.json_body import BodyError, read_object, required_text
 from ops.vendors.openai_answers import Answer, Format, answer_for, count_tokens
+from ops.vendors.openai_batches import Read, read_batching
 from ops.vendors.request import VendorRequest
 
 NAME = "openai"
@@ -28,6 +30,8 @@ class OpenAi:
 
     def read(self, request: VendorRequest, config: VendorConfig) -> Ask:
         """What the request asks for."""
+        if request.segments[1:3] in (("v1", "files"), ("v1", "batches")):
+            return read_batching(request, _readers(config), config.batches)
         door = _PATHS.get(request.segments[1:])
         if door is None:
             return Bad(status=404, sentence="the inference API has no such path")
@@ -51,6 +55,14 @@ class OpenAi:
             kind = "server_error" if status >= 500 else "invalid_request_error"
         code = "rate_limit_exceeded" if status == 429 else None
         return {"error": {"message": sentence, "type": kind, "param": None, "code": code}}
+
+
+def _readers(config: VendorConfig) -> dict[str, Read]:
+    """What a batch can be for, and how a line of it is read."""
+    return {
+        "/v1/chat/completions": lambda fields, digest: _read_chat(fields, digest, config),
+        "/v1/responses": lambda fields, digest: _read_response(fields, digest, config),
+    }
 
 
 def _read_chat(fields: dict[str, Any], digest: bytes, config: VendorConfig) -> Compute:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 MAX_BODY_BYTES = 1_000_000
+MAX_UPLOAD_BYTES = 50_000_000
+_UPLOADS = ("/files", "/jobs")
 MAX_KEY_LENGTH = 255
 
 
@@ -25,6 +27,11 @@ class VendorRequest:
     def segments(self) -> tuple[str, ...]:
         """The parts of the path, decoded one by one, so that an encoded slash stays inside its part."""
         return tuple(unquote(part) for part in self.path.strip("/").split("/"))
+
+    @property
+    def most_bytes(self) -> int:
+        """What its body may have: many requests in one are longer than any one of them."""
+        return MAX_UPLOAD_BYTES if self.method == "POST" and self.path.endswith(_UPLOADS) else MAX_BODY_BYTES
 
     @property
     def idempotency_key(self) -> str:

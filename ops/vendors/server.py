@@ -122,6 +122,15 @@ class VendorSimulator:
         """The base address of the inference vendor, as its SDK wants it."""
         return f"{self.url}/openai/v1"
 
+    @property
+    def plain_url(self) -> str:
+        """The base address of the plain batch endpoint."""
+        return f"{self.url}/plain"
+
+    def batches(self, vendor: str, tag: str = "") -> dict[str, Any]:
+        """What batches an account took, by tag where one is named, and how often each custom id was paid for."""
+        return self.accounts.vendor(vendor).batches(self._clock(), tag)
+
     def configure(self, vendor: str, **changes: object) -> VendorConfig:
         """Change some switches of one vendor at once. Raises ConfigError."""
         return self.accounts.configure(vendor, **changes)

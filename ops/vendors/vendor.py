@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ops.vendors.allowance import Allowance, retry_after_headers
-from ops.vendors.asks import Ask, Bad, Compute, ListAccepts, LookUp, Send, Shape
+from ops.vendors.asks import Ask, Bad, Batching, Compute, ListAccepts, LookUp, Send, Shape
+from ops.vendors.batches import BatchDesk
 from ops.vendors.chance import fault_by_chance
 from ops.vendors.config import VendorConfig, changed
 from ops.vendors.faults import NO_FAULT, Fault, FaultKind
@@ -55,6 +56,7 @@ class Vendor:
         self._config = self._start
         self._script = Script()
         self._allowance = Allowance()
+        self._desk = BatchDesk(seed)
         self.reset()
 
     @property
@@ -80,6 +82,12 @@ class Vendor:
                 self._script = Script(self._start.script)
             self._allowance = Allowance()
             self._allowance.adopt(self._config)
+            self._desk = BatchDesk(self._seed)
+
+    def batches(self, now: datetime, tag: str = "") -> dict[str, object]:
+        """The batches it took, under one tag where it is named, and how often each line was paid for."""
+        with self._lock:
+            return self._desk.report(now, tag)
 
     def turn_away(self, request: VendorRequest, now: datetime) -> Verdict | None:
         """The verdict on a request of which only the head was read, if the vendor refuses connections."""
@@ -123,7 +131,8 @@ class Vendor:
         return self._spoil(self._serve(call, ask), fault)
 
     def _chance(self, call: _Call) -> Fault:
-        if isinstance(call.ask, LookUp | ListAccepts) and not self._config.faults_on_lookup:
+        asks = isinstance(call.ask, LookUp | ListAccepts) or getattr(call.ask, "kind", "") is VerdictKind.LOOKED_UP
+        if asks and not self._config.faults_on_lookup:
             return NO_FAULT
         return fault_by_chance(self._config, self._draw(call, "fault"))
 
@@ -146,8 +155,21 @@ class Vendor:
                 return self._look(call, ask)
             case Compute():
                 return Verdict(kind=VerdictKind.COMPUTED, status=200, body=ask.answer(call.now))
+            case Batching():
+                return self._batching(call, ask)
             case Bad():
                 raise AssertionError("a bad request is refused before it is served")
+
+    def _batching(self, call: _Call, ask: Batching) -> Verdict:
+        served = ask.serve(self._desk, call.now, self._digest(call, "id")[:24])
+        return Verdict(
+            kind=ask.kind if served.status < 300 else VerdictKind.REFUSED_4XX,
+            reason=ask.action,
+            status=served.status,
+            body=served.body,
+            content=served.content,
+            vendor_id=served.vendor_id,
+        )
 
     def _accept(self, call: _Call, ask: Send) -> Verdict:
         first = self._accepted_before(call, ask)
@@ -197,10 +219,11 @@ class Vendor:
         """What the caller hears of work that was done, when a fault falls on the way back."""
         match fault.kind:
             case FaultKind.DROP_AFTER_ACCEPT:
-                return replace(served, status=None, body={}, headers={}, ending=Ending.DROPPED, reason=fault.reason)
+                lost = replace(served, status=None, body={}, content=None, headers={}, reason=fault.reason)
+                return replace(lost, ending=Ending.DROPPED)
             case FaultKind.ACCEPT_THEN_STATUS:
                 body = self._shape.error(fault.status, "something went wrong")
-                return replace(served, status=fault.status, body=body, reason=fault.reason)
+                return replace(served, status=fault.status, body=body, content=None, reason=fault.reason)
             case FaultKind.HANG:
                 return replace(served, wait_s=fault.wait_s, ending=Ending.HUNG, reason=fault.reason)
         return served
@@ -241,7 +264,7 @@ class Vendor:
             reason=verdict.reason,
             status=verdict.status,
             key=_key(request, ask),
-            action=ask.action if isinstance(ask, Send | Compute) else "",
+            action=ask.action if isinstance(ask, Send | Compute | Batching) else "",
             conversation=send.conversation if send else "",
             vendor_id=verdict.vendor_id,
             text_sha256=send.text_sha256 if send else "",
@@ -268,4 +291,4 @@ class Vendor:
 
 def _key(request: VendorRequest, ask: Ask) -> str:
     """The key a request is about: its own, or the one it looks up."""
-    return ask.key if isinstance(ask, LookUp) else request.idempotency_key[:300]
+    return ask.key[:300] if isinstance(ask, LookUp | Batching) else request.idempotency_key[:300]

@@ -20,6 +20,7 @@ class Verdict:
     reason: str = ""
     status: int | None = None
     body: Mapping[str, object] = field(default_factory=dict)
+    content: bytes | None = None  # a file, where the answer is one
     headers: Mapping[str, str] = field(default_factory=dict)
     ending: Ending = Ending.ANSWERED
     wait_s: float = 0.0

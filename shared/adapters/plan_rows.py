@@ -32,6 +32,8 @@ def plan_item(plan: Plan) -> Item:
         "state": attributes.text(plan.state.value),
         "count": attributes.whole(plan.count),
     }
+    if plan.rate is not None:
+        item["rate"] = attributes.whole(plan.rate)
     for name in (*_TEXTS, *_OPTIONAL_TEXTS):
         if value := getattr(plan, name):
             item[name] = attributes.text(value)
@@ -58,6 +60,7 @@ def plan_from_item(item: Item) -> Plan:
         plan_id=fields.text("plan_id"),
         state=PlanState(state),
         count=fields.whole("count"),
+        rate=fields.whole("rate") if "rate" in item else None,
         chosen=fields.mapping("chosen") or {},
         estimate=fields.mapping("estimate") or {},
         **told,
@@ -99,8 +102,11 @@ def step_item(plan_id: str, step: Step) -> Item:
     }
     if step.fates:
         item["fates"] = {"M": {job_id: attributes.text(fate.value) for job_id, fate in step.fates.items()}}
-    if step.waits_for:
-        item["waits_for"] = attributes.text(step.waits_for)
+    for name in ("waits_for", "stopping"):
+        if text := getattr(step, name):
+            item[name] = attributes.text(text)
+    if step.begun:
+        item["begun"] = {"BOOL": True}
     if step.ending is not None:
         item["ending"] = attributes.text(step.ending.value)
     return item
@@ -120,6 +126,8 @@ def step_from_item(item: Item) -> Step:
         letters=fields.whole("letters", 0),
         quiet=fields.whole("quiet", 0),
         waits_for=fields.text_or_none("waits_for") or "",
+        begun=fields.flag("begun") if "begun" in item else False,
+        stopping=fields.text_or_none("stopping") or "",
         ending=None if ending is None else Ending(ending),
     )
 

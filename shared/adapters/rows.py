@@ -42,7 +42,7 @@ FIELD_ALIASES = {"not_before_at": "scheduled_at", "attempt_count": "attempts", "
 
 _TEXTS = (
     *("lane", "tenant", "task", "key", "claimed_by", "last_error", "category", "signature", "blocked_by"),
-    *("payload_ref", "payload_hash", "result", "result_ref", "plan_id"),
+    *("payload_ref", "payload_hash", "result", "result_ref", "plan_id", "route"),
 )
 _NUMBERS = ("task_version", "priority", "fence", "attempt_count", "max_attempts")
 _ESTIMATES = ("estimated_tokens", "estimated_requests")
@@ -66,7 +66,7 @@ def lane_wpk(job: Job, lane: LaneSpec) -> str:
         return table.claimed_wpk(lane.name)
     if lane.admission == "fair":
         return table.fair_wpk(lane.name, job.tenant, job.priority)
-    return table.ordered_wpk(lane.name, lane.shard_of(job.job_id), job.priority)
+    return table.ordered_wpk(lane.line_of(job), lane.shard_of(job.job_id), job.priority)
 
 
 def job_wsk(job: Job) -> str | None:
@@ -99,6 +99,10 @@ def job_item(job: Job, wpk: str | None = None) -> Item:
         item[table.TTL] = attributes.expiry(job.expires_at)
     if job.routing_decision:
         item["routing_decision"] = attributes.from_json(job.routing_decision, "routing_decision")
+    if job.facts:
+        item["facts"] = attributes.from_json(job.facts, "facts")
+    if job.withheld:
+        item["withheld"] = {"M": {what: attributes.text(by) for what, by in job.withheld.items()}}
     if job.moves:
         item["moves"] = {"L": [move_attribute(move) for move in job.moves]}
     if (wsk := job_wsk(job)) is not None:
@@ -161,9 +165,18 @@ def job_from_item(item: Item) -> Job:
         expires_at=fields.expiry_or_none(table.TTL),
         replay_count=fields.whole("replay_count", 0),
         plan_id=fields.text_or_none("plan_id"),
+        route=fields.text_or_none("route"),
         routing_decision=fields.mapping("routing_decision"),
+        facts=fields.mapping("facts"),
+        withheld=_withheld(fields),
         moves=tuple(_move(fields, step) for step in fields.texts("moves")),
     )
+
+
+def status_from_item(item: Item) -> Status:
+    """The status a row says, whatever else stands in it. Raises UnreadableRow."""
+    fields = Fields(key_of(item), item)
+    return _status(fields, "status", fields.text("status"))
 
 
 def _well_formed(fields: Fields, name: str) -> str:
@@ -180,10 +193,11 @@ def is_job(item: Item) -> bool:
     return key_of(item).startswith(table.job_pk(""))
 
 
-def claimed_item(item: Item, *, by: str, now: datetime) -> Item:
-    """A claimable row after its claim: what the one conditional update makes of it."""
+def claimed_item(item: Item, *, by: str, now: datetime, run: tuple[str, str] | None = None) -> Item:
+    """A claimable row after its claim: what the one conditional update makes of it. `run`: its place among the claims
+    of runs, when a run has claimed it."""
     fields = Fields(key_of(item), item)
-    gone = (table.WAITING_PK, table.WAITING_SK, "blocked_by")
+    gone = (table.WAITING_PK, table.WAITING_SK, "blocked_by", "route")
     after = {name: value for name, value in item.items() if name not in gone}
     claim = move_attribute(Move(at=now, to=Status.PROCESSING, reason="claim"))
     after["status"] = attributes.text(Status.PROCESSING.value)
@@ -191,7 +205,15 @@ def claimed_item(item: Item, *, by: str, now: datetime) -> Item:
     after["claimed_by"] = attributes.text(by)
     after["fence"] = attributes.whole(fields.whole("fence", 0) + 1)
     after["moves"] = {"L": [*map(attributes.text, fields.texts("moves")), claim]}
+    if run is not None:
+        after[table.WAITING_PK], after[table.WAITING_SK] = map(attributes.text, run)
     return after
+
+
+def run_place(lane: LaneSpec, entry: WaitingEntry, now: datetime) -> tuple[str, str]:
+    """Where a job that a run claims now stands in the index: among the claims of runs, by the time of the claim."""
+    sk = table.waiting_sk(moment.iso(now), moment.iso(entry.created), entry.job_id)
+    return table.claimed_wpk(lane.name), sk
 
 
 def waiting_entry(item: Item) -> WaitingEntry:
@@ -202,6 +224,7 @@ def waiting_entry(item: Item) -> WaitingEntry:
     return WaitingEntry(
         job_id=table.job_id_from(fields.text(table.PK)),
         due=fields.as_time(table.WAITING_SK, table.due_from(fields.text(table.WAITING_SK))),
+        created=fields.as_time(table.WAITING_SK, table.created_in(fields.text(table.WAITING_SK))),
         priority=int(priority) if priority in map(str, PRIORITIES) else 0,
         timed=table.timed_in(fields.text(table.WAITING_SK)),
     )
@@ -308,6 +331,13 @@ def key_of(item: Item, name: str = table.PK) -> str:
     key: Any = item.get(name)
     value = key.get("S") if isinstance(key, dict) else None
     return value if isinstance(value, str) else "?"
+
+
+def _withheld(fields: Fields) -> dict[str, str] | None:
+    told = fields.mapping("withheld")
+    if told is not None and not all(isinstance(by, str) for by in told.values()):
+        fields.unreadable("withheld", "holds something that is not the name of a scope")
+    return told
 
 
 def _older(fields: Fields, name: str) -> str:

@@ -13,16 +13,16 @@ from shared.adapters.attributes import Attribute, Fields, Item
 from shared.adapters.rows import key_of
 from shared.contract import table
 from shared.core.moment import iso
-from shared.core.signals import KEPT, Counts, Minute, VendorCounts, coarse_age_s, minute_of
+from shared.core.signals import KEPT, MINUTE_S, Counts, Minute, VendorCounts, coarse_age_s, minute_of
 
 _PLAIN = ("claims", "completed", "failed", "errors")
 _OF_VENDORS = ("calls", "limited", "errors", "tokens")
 _AGES, _VENDOR = "ages", "vendor"
 
 
-def minute_key(lane: str, at: datetime) -> Item:
+def minute_key(lane: str, at: datetime, minute_s: int = MINUTE_S) -> Item:
     """The row of the minute `at` is in."""
-    return {table.PK: attributes.text(table.signals_pk(lane)), table.SK: attributes.text(iso(minute_of(at)))}
+    return {table.PK: attributes.text(table.signals_pk(lane)), table.SK: attributes.text(iso(minute_of(at, minute_s)))}
 
 
 def expiry_of(at: datetime) -> Attribute:

@@ -25,6 +25,9 @@ RUN_SKIPPED = "RunsSkipped"
 REPAIRED = "JobsRepaired"
 NACKED = "MessagesReturned"
 STREAM_ERRORS = "StreamRecordsIsolated"
+PUBLISHED = "ChangesPublished"
+UNPUBLISHED = "ChangesNotTaken"
+"""Refused by the change feed's bus several times; the stream brings them again."""
 WAITING = "JobsWaiting"
 """Jobs that stand in the table for their time, counted once a dispatcher run: a level, not a sum."""
 RATE_DEFERRED = "RateDeferrals"
@@ -45,10 +48,24 @@ CAP_SKIPPED = "CapSkipped"
 SOURCE_CLOSED = "SourceNotEnabled"
 """A lane's event source feeds nobody, and the governor did not do it."""
 TRIPPED = "LanesTripped"
+SWITCH_LEVEL = "SwitchLevel"
+"""A level, once a governor run: the strictest switch that holds for a lane or a task of it. 0 normal, 1 route_only (or
+automation off), 2 no_new_starts, 3 drain, 4 halt."""
+COST = "CostPerHour"
+"""A level, once a governor run: what the lane's vendors cost an hour, as far as they have a price."""
+ACCOUNT_COST = "AccountCostPerHour"
+"""The same for one vendor account of the lane: by account."""
+CANARY_AGE = "CanaryAgeSeconds"
+"""A level, once a sweep: how long the newest canary took from enqueue to end, or has been at it."""
+CANARY_MISSED = "CanariesMissed"
+"""A canary that failed, or was still at it when the next one was due; one that a switch holds is not counted."""
 EVENTS_REFUSED = "EventsRefused"
 """Events from outside that nobody we know signed, or that cannot be used."""
 EVENTS_UNANSWERED = "EventsUnanswered"
 """Events whose sender was asked to come again: a store or the secret did not answer."""
+
+SEVERE, CLOSED = 3, 1
+"""Values of the levels from which on somebody is told: of `Severity`, and of `SwitchLevel`."""
 
 ALL = (
     ENQUEUED,
@@ -66,6 +83,8 @@ ALL = (
     REPAIRED,
     NACKED,
     STREAM_ERRORS,
+    PUBLISHED,
+    UNPUBLISHED,
     WAITING,
     RATE_DEFERRED,
     RATE_WAIT,
@@ -79,6 +98,11 @@ ALL = (
     CAP_SKIPPED,
     SOURCE_CLOSED,
     TRIPPED,
+    SWITCH_LEVEL,
+    COST,
+    ACCOUNT_COST,
+    CANARY_AGE,
+    CANARY_MISSED,
     EVENTS_REFUSED,
     EVENTS_UNANSWERED,
 )

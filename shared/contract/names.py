@@ -5,7 +5,7 @@ from __future__ import annotations
 PREFIX = "penstock"
 TABLES = ("jobs", "effects", "control", "ledger", "history")
 WAITING_INDEX = "waiting"
-ENGINE_FUNCTIONS = ("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
+ENGINE_FUNCTIONS = ("stream", "feed", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
 SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
 INTAKE = "intake"
 """The package of the functions that take events from outside; lanes that do each have one."""
@@ -17,6 +17,10 @@ READ_BY_WORKERS = (PAYLOADS, "document/", RESULTS)
 """What a worker asks for and may find absent; quarantined messages are not among it."""
 LIVE = "live"
 """The alias every worker's event source points at."""
+
+FEED_SOURCE = "penstock"
+FEED_DETAIL_TYPE = "Job State Changed"
+"""What every event of the change feed has, and a subscriber's rule asks for."""
 
 
 def table(stage: str, name: str) -> str:
@@ -49,9 +53,19 @@ def worker(lane: str) -> str:
     return f"{lane}-worker"
 
 
+def run(lane: str, role: str) -> str:
+    """One of a lane's scheduled functions: its schedule, and its part of a function's name."""
+    return f"{lane}_{role}"
+
+
 def intake(lane: str) -> str:
     """The function part of a lane's intake; its secret has the same name."""
     return f"{lane}-{INTAKE}"
+
+
+def event_bus(stage: str) -> str:
+    """The bus of the change feed: a stage has its own, and nobody else publishes there."""
+    return f"{PREFIX}-{stage}"
 
 
 def schedule(stage: str, name: str) -> str:
@@ -72,6 +86,11 @@ def stack(stage: str, part: str) -> str:
 def lanes_parameter(stage: str) -> str:
     """The parameter that holds the deployed lanes' settings, for producers and tools."""
     return f"/{PREFIX}/{stage}/lanes"
+
+
+def rules_parameter(stage: str) -> str:
+    """The parameter that holds the rules lanes are judged and steered by, for tools."""
+    return f"/{PREFIX}/{stage}/rules"
 
 
 def accounts_parameter(stage: str) -> str:

@@ -7,6 +7,8 @@ control   SWITCHES          –             CAP#<lane>
 ledger    RUN#<schedule>    <slot>
           BUDGET#<account>  STATE
           SIGNALS#<lane>    <minute>
+          BATCH#<lane>      OPEN#<tag>, ENDED#<time>#<tag>
+          MEMBERS#<tag>     IDS#<n>       who is in a batch
 history   <subject>         <time>#<event id>
           PLAN#<id>         PLAN, IDS#<n>, STEP#<n>       a redrive plan, its manifest, what was done
           REDRIVE#<lane>    RUNNING       the plan that has the lane
@@ -29,6 +31,8 @@ PLAN_SK = "PLAN"
 """Sort key of a plan itself."""
 REDRIVE_SK = "RUNNING"
 """Sort key of the one row that says which plan has a lane."""
+OPEN_BATCH, ENDED_BATCH = "OPEN#", "ENDED#"
+"""Where the sort keys of a lane's batches begin."""
 MANIFEST, STEPS = "IDS#", "STEP#"
 """Where the sort keys of a plan's manifest and of its steps begin."""
 
@@ -88,6 +92,11 @@ def due_from(wsk: str) -> str:
     return wsk.split("#", 1)[0]
 
 
+def created_in(wsk: str) -> str:
+    """The time of creation a sort key holds."""
+    return wsk.split("#", 2)[1] if wsk.count("#") > 1 else ""
+
+
 def timed_in(wsk: str) -> bool:
     """True when the due time is not the moment of creation: somebody gave the job a time."""
     due, _, rest = wsk.partition("#")
@@ -111,6 +120,26 @@ def cap_pk(lane: str) -> str:
 def run_pk(schedule: str) -> str:
     """Key of a schedule's runs."""
     return f"RUN#{schedule}"
+
+
+def batch_pk(lane: str) -> str:
+    """Key of a lane's batches."""
+    return f"BATCH#{lane}"
+
+
+def open_batch_sk(tag: str) -> str:
+    """Sort key of a batch that has not ended; the tags of one run begin alike."""
+    return f"{OPEN_BATCH}{tag}"
+
+
+def ended_batch_sk(intended: str, tag: str) -> str:
+    """Order of the batches that have ended: by the time they were begun, which whoever ends one agrees on."""
+    return f"{ENDED_BATCH}{intended}#{tag}"
+
+
+def members_pk(tag: str) -> str:
+    """Key of who is in a batch."""
+    return f"MEMBERS#{tag}"
 
 
 def budget_pk(account: str) -> str:

@@ -49,7 +49,7 @@ class View:
     switches: Switches
     capacity: Capacity
     accounts: tuple[AccountView, ...] = ()
-    """The accounts the lane's tasks spend."""
+    """The accounts that its tasks spend, or the one task that it was built for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,10 @@ class Verdict:
         paced = len(closed) == 1 and closed[0].gate == BudgetGate.name
         return turn if paced and turn is not None and turn <= at + timedelta(seconds=ahead_s) else None
 
+    def closed(self, gate: str) -> bool:
+        """True when that gate is closed, whatever blocks first."""
+        return any(answer.gate == gate and not answer.open for answer in self.gates)
+
     @property
     def reason(self) -> str | None:
         """What is kept on the job: the gate and its key."""
@@ -114,7 +118,7 @@ class SwitchGate:
     name = "switches"
 
     def look(self, job: Job, view: View, now: datetime) -> GateAnswer:
-        standing = view.switches.for_job(job, view.lane.vendors)
+        standing = view.switches.for_job(job, view.lane.vendors_of(job.task))
         if not standing.closes_admission:
             return GateAnswer(gate=self.name, open=True, key=standing.scope)
         return GateAnswer(

@@ -115,9 +115,10 @@ Answer = Accepted | Refused | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The look-up knows the key."""
+    """The look-up knows the key. `times`: how often it was accepted under it; None: the vendor does not say."""
 
     vendor_id: str
+    times: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

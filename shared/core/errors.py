@@ -10,6 +10,7 @@
     ├── RowMoved(job_id, current)           the row is not as it was read: look again
     ├── EffectMoved(effect_id, current)     the effect row is not as it was read: look again
     ├── PlanMoved(plan_id, current)         the plan does not allow this now: its row says why
+    ├── BatchMoved(tag, current)            the batch is not as it was read: look again
     ├── ResolutionMoved(job_id, current)    the resolution does not allow this now: its row says why
     └── Unavailable(what, code)             a store or queue did not answer: nothing is known, try again later
         └── ControlUnreadable               the switches cannot be read: sends must stop, nothing is failed
@@ -22,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from shared.core.batch import Batch
     from shared.core.effects import EffectRow
     from shared.core.job import Job
     from shared.core.plan import Plan, Resolution
@@ -122,6 +124,16 @@ class PlanMoved(PenstockError):
     def __init__(self, plan_id: str, current: Plan | None) -> None:
         super().__init__(f"plan {plan_id} does not allow this as it stands")
         self.plan_id, self.current = plan_id, current
+
+
+class BatchMoved(PenstockError):
+    """A batch is not as it was read; `current` is what stands there (None: no batch)."""
+
+    code = "batch_moved"
+
+    def __init__(self, tag: str, current: Batch | None) -> None:
+        super().__init__(f"batch {tag} changed since it was read")
+        self.tag, self.current = tag, current
 
 
 class ResolutionMoved(PenstockError):

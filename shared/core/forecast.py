@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
+from shared.core.schedule import next_run
 
 RECENT = 5
 """Full minutes that say what is done lately; the best and the worst of them are the range."""
@@ -47,6 +48,16 @@ class Seen:
     """Jobs a second that the lane's accounts let pass; None where none is limited."""
     blocked_by: str | None = None
     """A gate that holds the lane's jobs whatever the time is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What waits for one kind of run of a lane."""
+
+    waiting: int
+    a_run: int
+    """Jobs that a run takes at most."""
+    period_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +123,31 @@ def forecast(seen: Seen, lane: LaneSpec, now: datetime, *, cap: int | None = Non
         by=by,
         earliest=when(fast),
         latest=None if by is None else when(slow),
+    )
+
+
+def forecast_runs(seen: Seen, lines: Sequence[Line], now: datetime) -> Forecast:
+    """What becomes of the backlog of a lane with runs: each takes its most, the first of them in the next slot. When
+    the last is taken, that is; a provider's batch has its own time then."""
+    if seen.backlog <= 0:
+        return Forecast(outlook=Outlook.CLEARED, backlog=0)
+    if seen.blocked_by is not None:
+        return Forecast(outlook=Outlook.STALLED, backlog=seen.backlog, limited_by=seen.blocked_by)
+    by = max(
+        (
+            next_run(now, line.period_s) + timedelta(seconds=(line.waiting - 1) // line.a_run * line.period_s)
+            for line in lines
+            if line.waiting
+        ),
+        default=now,
+    )
+    return Forecast(
+        outlook=Outlook.CLEARS,
+        backlog=seen.backlog,
+        service_per_s=sum(line.a_run / line.period_s for line in lines if line.waiting),
+        limited_by="max_jobs_per_run",
+        by=by,
+        earliest=by,
     )
 
 

@@ -30,6 +30,11 @@ class Incident:
     events: tuple[HistoryEvent, ...] = ()
 
     @property
+    def incident_id(self) -> str:
+        """How it is named: by the event that opened it."""
+        return self.events[0].event_id[:8] if self.events else ""
+
+    @property
     def open(self) -> bool:
         """True until somebody closed it with a cause."""
         return self.closed_at is None

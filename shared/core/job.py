@@ -25,6 +25,11 @@ MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PAYLOAD_DEPTH = 32
 MAX_WHOLE = 10**38
 """Whole numbers beyond this many digits are not kept exactly everywhere a payload passes through."""
+CANARY, ENGINE_TENANT = "canary", "penstock"
+"""A task that every lane's worker knows and no lane lists: it does nothing. The engine asks for it, in its own name."""
+CANARY_KEPT_DAYS = 1
+NATIVE = "native"
+"""The route of a job whose ticket is its own dead letter, moved by SQS."""
 KEPT_MOVES = 8
 """Moves kept on the row: enough to tell the story, few enough to keep the row in one write unit."""
 
@@ -136,13 +141,24 @@ class Job:
     expires_at: datetime | None = None
     replay_count: int = 0
     plan_id: str | None = None
+    route: str | None = None
+    """`native` from its release until somebody claims or moves it on; None: the stream or the dispatcher sends it."""
     routing_decision: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] | None = None
+    """What the lane's own record says of it: closed words and ids, never text."""
+    withheld: Mapping[str, str] | None = None
+    """What its last attempt did not do because of a switch: effect or call → the scope that forbids it."""
     moves: tuple[Move, ...] = field(default=())
 
     @property
     def waits(self) -> bool:
         """True when the job stands in the waiting index."""
         return self.due is not None
+
+    @property
+    def withdrawn(self) -> bool:
+        """True for a job that failed again only because its plan stopped: its dead letter never left its queue."""
+        return self.status is Status.FAILED and bool(self.moves) and self.moves[-1].reason == "withdraw"
 
     @property
     def runnable_at(self) -> datetime:

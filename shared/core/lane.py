@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from shared.core.backoff import check_backoff
 from shared.core.errors import BadInput
-from shared.core.job import name_of
+from shared.core.job import CANARY, Job, name_of
+from shared.core.routing import Routing
+from shared.core.run import Mode, RunConfig
+
+if TYPE_CHECKING:
+    from shared.core.rewrite import RoutingPolicy
 
 ADMISSIONS = ("on_enqueue", "fair", "scheduled")
 POISON_RECEIVES = 8
 """Receives after which a job that was claimed before and never settled is failed without running it."""
+LEAST_RUN_S = 30
+"""A question to a provider may take twenty seconds, and what it answered is written down."""
 KNOWN_EVENTS_DAYS = 6
 """How long an event's job is remembered at least: twice the three days for which senders usually try."""
 
@@ -28,6 +35,8 @@ class LaneSpec:
     """Vendors its tasks may call: a closed switch on one of them holds the lane's jobs."""
     accounts: tuple[str, ...] = ()
     """Vendor accounts whose budgets its calls spend; one for a vendor at most."""
+    task_vendors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """task → those of the vendors that it calls, where that is not all of them: only they can hold its jobs."""
     admission: str = "on_enqueue"
     shards: int = 1
     """Partitions of the waiting index; one is enough below a thousand waiting writes a second."""
@@ -57,6 +66,10 @@ class LaneSpec:
     """An unstable vendor closes the lane to `route_only`; off for a lane that does nothing a customer sees."""
     queue_window_s: int = 120
     expected_job_s: float = 1.0
+    cost_spike_per_hour: float | None = None
+    """What its vendors may cost in an hour, in the currency of `prices`; above it an alarm rings. None: no alarm."""
+    minute_s: int = 60
+    """How long a minute of its counters is: what is judged by the minute is judged sooner where it is shorter."""
 
     completed_kept_days: int = 7
     failed_kept_days: int = 30
@@ -69,14 +82,32 @@ class LaneSpec:
     """The task that an event from outside becomes; without it the lane has no address for events."""
     intake_per_s: int = 50
     """Events a second that its address takes; bursts of twice as many."""
+    run: RunConfig | None = None
+    """How much a scheduled run takes; for lanes that are admitted by runs, and only for them."""
+    runs: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Its scheduled functions: role → seconds between two runs, whole minutes."""
+    router: RoutingPolicy | None = None
+    """Where and how its jobs are executed, decided when they are enqueued, from facts alone."""
+    routing: Routing | None = None
+    """What its events may be about, who answers that, and what only people answer; its worker alone is told."""
 
     def __post_init__(self) -> None:
         _check(self)
 
     @property
+    def has_canaries(self) -> bool:
+        """True for a lane that serves jobs as they come; one that takes them by runs has its own times."""
+        return self.admission != "scheduled" and self.router is None
+
+    @property
+    def backoff_s(self) -> tuple[int, ...]:
+        """How long a job waits after its first, second, … failed try."""
+        return self.retry_backoff_s if self.run is None else self.run.retry_backoff_seconds
+
+    @property
     def claim_timeout_s(self) -> int:
         """A claim older than this belongs to a dead worker: its function cannot still be running."""
-        return self.function_timeout_s + 30
+        return self.function_timeout_s + 30 if self.run is None else self.run.claim_timeout_seconds
 
     @property
     def queue_limit(self) -> int:
@@ -92,29 +123,85 @@ class LaneSpec:
         """Intake functions at once, where the stage reserves: each event may take 0.4 s. None without an intake."""
         return 0 if self.intake is None else max(2, self.intake_per_s * 2 // 5)
 
+    def vendors_of(self, task: str) -> tuple[str, ...]:
+        """The vendors that a task may call: a closed switch on one of them holds its jobs. A canary calls nobody."""
+        return () if task == CANARY else self.task_vendors.get(task, self.vendors)
+
+    @property
+    def shared_vendors(self) -> tuple[str, ...]:
+        """The vendors that every task calls: a closed switch on one of them holds all jobs of the lane."""
+        return tuple(one for one in self.vendors if all(one in self.vendors_of(task) for task in self.tasks))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Where its jobs wait in the index: in one line, or, where runs take them, in one for each way to do so."""
+        return (self.name,) if self.run is None else tuple(self.line(mode) for mode in Mode)
+
+    def line(self, mode: Mode) -> str:
+        """The line of the jobs that are executed in one way."""
+        return f"{self.name}:{mode.value}"
+
+    def line_of(self, job: Job) -> str:
+        """The line a job waits in."""
+        if self.run is None:
+            return self.name
+        decided = (job.routing_decision or {}).get("execution_mode")
+        return self.line(Mode.BATCH if decided == Mode.BATCH else Mode.ASYNC)
+
+    @property
+    def for_engine(self) -> LaneSpec:
+        """The lane as everybody but its worker is told it."""
+        return replace(self, routing=None)
+
     def shard_of(self, job_id: str) -> int:
         """Which partition of the waiting index a job stands in; the same for the job's whole life."""
         return zlib.crc32(job_id.encode()) % self.shards
 
     def to_mapping(self) -> dict[str, Any]:
         """Every setting that is not at its default, as plain values: `from_mapping` gives the same lane back."""
-        return {
-            field.name: list(value) if isinstance(value, tuple) else value
-            for field in fields(self)
-            if field.name != "name" and (value := getattr(self, field.name)) != field.default
+        told = {
+            one.name: list(value) if isinstance(value, tuple) else value
+            for one in fields(self)
+            if one.name not in APART and (value := getattr(self, one.name)) != one.default
         }
+        if self.task_vendors:
+            told["task_vendors"] = {task: list(vendors) for task, vendors in self.task_vendors.items()}
+        if self.routing is not None:
+            told["routing"] = self.routing.to_mapping()
+        if self.run is not None:
+            told |= {"run": self.run.to_mapping(), "runs": dict(self.runs)}
+        if self.router is not None:
+            told["router"] = self.router.to_mapping()
+        return told
 
     @classmethod
     def from_mapping(cls, name: str, values: Mapping[str, Any]) -> LaneSpec:
         """The lane a configuration entry describes; an unknown or missing setting is named."""
-        known = {field.name: field for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         for setting in values:
             if setting not in known:
                 raise BadInput(f"lanes.{name}", f"has an unknown setting {setting!r}")
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         given["name"] = name
         given.setdefault("tasks", ())
+        if isinstance(told := given.get("task_vendors"), Mapping):
+            given["task_vendors"] = {task: tuple(v) if isinstance(v, list) else v for task, v in told.items()}
+        if given.get("routing") is not None:
+            given["routing"] = Routing.from_mapping(f"lanes.{name}.routing", given["routing"])
+        if isinstance(asked := given.get("run"), Mapping):
+            given["run"] = RunConfig.from_mapping(f"lanes.{name}.run", asked)
+            if "retry_backoff_s" in given:
+                raise BadInput(f"lanes.{name}.retry_backoff_s", "is `run.retry_backoff_seconds` in a lane with runs")
+        if isinstance(policy := given.get("router"), Mapping):
+            # Only for the lanes that have one: a worker's cold start does not pay for it.
+            from shared.core.rewrite import RoutingPolicy
+
+            given["router"] = RoutingPolicy.from_mapping(policy, f"lanes.{name}.router")
         return cls(**given)
+
+
+APART = ("name", "task_vendors", "routing", "run", "runs", "router")
+"""Settings that are tables of their own."""
 
 
 _WHOLE = (
@@ -141,11 +228,17 @@ def _check(spec: LaneSpec) -> None:
             name_of(f"{where}.{setting}", name)
     if not spec.tasks:
         refuse("tasks", "is missing: name at least one task")
+    if CANARY in spec.tasks:
+        refuse("tasks", f"names {CANARY}, which every lane has already: give the task another name")
+    _check_task_vendors(spec, refuse)
+    _check_runs(spec, refuse)
     if spec.admission not in ADMISSIONS:
         refuse("admission", f"must be one of {', '.join(ADMISSIONS)}")
     for setting in _WHOLE:
         if not _whole(getattr(spec, setting), 1):
             refuse(setting, "must be a whole number above 0")
+    if not _whole(spec.minute_s, 1) or 60 % spec.minute_s:
+        refuse("minute_s", "must be 60 seconds, or a part of them: 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30")
     if not _whole(spec.lookup_grace_s, 0):
         refuse("lookup_grace_s", "must be a whole number of seconds, or 0")
     if not _whole(spec.one_person_redrive, 0):
@@ -155,9 +248,13 @@ def _check(spec: LaneSpec) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
             refuse(setting, "must be a number of seconds above 0")
     try:
-        check_backoff(spec.max_attempts, spec.retry_backoff_s)
+        check_backoff(spec.max_attempts, spec.backoff_s)
     except BadInput as exc:
-        refuse(exc.field, exc.problem)
+        refuse("run.retry_backoff_seconds" if spec.run and exc.field == "retry_backoff_s" else exc.field, exc.problem)
+    most: object = spec.cost_spike_per_hour
+    amount = isinstance(most, int | float) and not isinstance(most, bool)
+    if most is not None and not (amount and 0 < most < float("inf")):  # type: ignore[operator]
+        refuse("cost_spike_per_hour", "must be an amount of money above 0, or null for no alarm")
     trips: object = spec.trip_on_unstable
     if not isinstance(trips, bool):
         refuse("trip_on_unstable", "must be true or false")
@@ -172,7 +269,7 @@ def _check(spec: LaneSpec) -> None:
         refuse("function_timeout_s", "must be at most 120: longer work is submitted and collected")
     if spec.visibility_s < 6 * spec.function_timeout_s:
         refuse("visibility_s", "must be at least six function timeouts, or a slow batch is delivered twice")
-    if spec.claim_timeout_s >= spec.visibility_s:
+    if spec.run is None and spec.claim_timeout_s >= spec.visibility_s:
         refuse("visibility_s", "must exceed function_timeout_s + 30, so a redelivery meets a stale claim")
     if spec.max_receive_count < 10:
         refuse("max_receive_count", "must be at least 10: throttles use receives, too")
@@ -192,5 +289,46 @@ def _check(spec: LaneSpec) -> None:
         refuse("source_retention_days", "must be below 14, the retention of the dead-letter queue")
 
 
+def _check_runs(spec: LaneSpec, refuse: Callable[[str, str], None]) -> None:
+    run: object = spec.run
+    if (spec.admission == "scheduled") != isinstance(run, RunConfig):
+        refuse("run", "must be given where admission is scheduled, and nowhere else")
+    given: object = spec.runs
+    if not isinstance(given, Mapping):
+        refuse("runs", "must be a table: role → seconds between two runs")
+    if bool(spec.runs) != (run is not None):
+        refuse("runs", "must name the scheduled functions of a lane with `run`, and of no other")
+    for provider in sorted(spec.router.providers if spec.router is not None else ()):
+        if provider not in spec.vendors:
+            refuse("router", f"decides for {provider!r}, which is none of the lane's vendors")
+    for role, period in spec.runs.items():
+        name_of(f"lanes.{spec.name}.runs", role)
+        if not _whole(period, 60) or period % 60:
+            refuse(f"runs.{role}", "must be whole minutes in seconds, at least 60")
+    if isinstance(run, RunConfig) and run.max_runtime_seconds < max(LEAST_RUN_S, spec.job_timeout_s + 1):
+        refuse(
+            "run.max_runtime_seconds",
+            f"must be at least {LEAST_RUN_S} and above job_timeout_s, or a run has no time to end what it takes",
+        )
+
+
+def _check_task_vendors(spec: LaneSpec, refuse: Callable[[str, str], None]) -> None:
+    given: object = spec.task_vendors
+    if not isinstance(given, Mapping):
+        refuse("task_vendors", "must be a table: task → the vendors it calls")
+    for task, called in spec.task_vendors.items():
+        if task not in spec.tasks:
+            refuse("task_vendors", f"names {task!r}, which is none of the lane's tasks")
+        listed: object = called
+        if not isinstance(listed, tuple) or any(vendor not in spec.vendors for vendor in listed):
+            refuse(f"task_vendors.{task}", f"must be a list of the lane's vendors: {', '.join(spec.vendors)}")
+
+
 def _whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def run_of(lane: LaneSpec) -> RunConfig:
+    """The run configuration of a lane that has one."""
+    assert lane.run is not None, "only lanes that are admitted by runs are run"
+    return lane.run

@@ -13,11 +13,11 @@ from typing import Any
 
 from shared.core.backoff import GiveUp, decide_retry
 from shared.core.errors import IllegalMove
-from shared.core.job import Category, Job, Status
+from shared.core.job import CANARY, CANARY_KEPT_DAYS, Category, Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, Submitted
 
-VERSION = "2.0"
+VERSION = "3.0"
 """Raised by its major number whenever `MOVES` or `CLAIM_CONDITION` changes (a test holds the digest)."""
 
 DUE_SLACK_S = 2
@@ -44,6 +44,7 @@ MOVES: tuple[MoveRule, ...] = (
     MoveRule(_Q, _X, "cancel", "an operator or the system withdraws it"),
     MoveRule(_Q, _F, "triage", "its message reached the dead-letter queue before any claim"),
     MoveRule(_Q, _F, "max_wait", "it was deferred for longer than the lane allows"),
+    MoveRule(_Q, _F, "withdraw", "its plan stopped before its dead letter was moved"),
     MoveRule(_Q, _Q, "schedule", "it is given another time"),
     MoveRule(_Q, _Q, "held", "admission or a closed switch keeps it waiting"),
     MoveRule(_Q, _Q, "handoff", "the dispatcher has sent its message"),
@@ -58,6 +59,7 @@ MOVES: tuple[MoveRule, ...] = (
     MoveRule(_P, _X, "cancel", "withdrawn before any intent to send"),
     MoveRule(_B, _C, "done", "its line of the batch ended well"),
     MoveRule(_B, _Q, "resubmit", "its line is missing or expired; one attempt used"),
+    MoveRule(_B, _Q, "overflow", "the provider's limits had no room for its batch"),
     MoveRule(_B, _F, "failed", "its line failed for good"),
     MoveRule(_B, _X, "cancel", "withdrawn with its batch"),
     MoveRule(_F, _Q, "replay", "an approved plan releases it"),
@@ -109,8 +111,8 @@ def is_poison(job: Job, receive_count: int, poison_receives: int) -> bool:
 
 
 def waiting(job: Job, due: datetime, reason: str | None) -> dict[str, Any]:
-    """The changes that put a job in the waiting index."""
-    return {"due": due, "blocked_by": reason}
+    """The changes that put a job in the waiting index: from there the dispatcher sends it, whatever its route was."""
+    return {"due": due, "blocked_by": reason, "route": None}
 
 
 def held(job: Job, reason: str, now: datetime) -> Job:
@@ -181,10 +183,15 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
     """The job after its task ended with `outcome`."""
     free = {"claimed_at": None, "claimed_by": None, "permit_at": None}
     match outcome:
-        case Done(result=result, ref=ref):
-            return move(job, _C, "done", now, detail=result, **free, **_ended_well(lane, now, result, ref))
+        case Done(result=result, ref=ref, routing=routing, withheld=withheld):
+            decided = {"routing_decision": routing or job.routing_decision, "withheld": withheld or None}
+            ended = _ended_well(lane, now, result, ref)
+            if job.task == CANARY:
+                ended["expires_at"] = now + timedelta(days=CANARY_KEPT_DAYS)
+            return move(job, _C, "done", now, detail=result, **free, **decided, **ended)
         case Submitted(batch=batch):
-            return move(job, _B, "submitted", now, detail=batch, **free)
+            # A run's claim stood in the index; from here on its batch is where it is found.
+            return move(job, _B, "submitted", now, detail=batch, due=None, blocked_by=None, **free)
         case Defer(until=until, reason=reason, promised=promised, tokens=tokens, requests=requests):
             since = job.waiting_since or now
             if now - since >= timedelta(seconds=lane.max_wait_s):
@@ -203,7 +210,7 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
                 **waiting(job, until, reason),
             )
         case Retry(error=error):
-            decision = decide_retry(job.attempt_count, job.max_attempts, lane.retry_backoff_s, now)
+            decision = decide_retry(job.attempt_count, job.max_attempts, lane.backoff_s, now)
             if isinstance(decision, GiveUp):
                 category = Category.OUTCOME_UNKNOWN if open_intent else Category.RETRIES_EXHAUSTED
                 return _failed(job, lane, now, category, error, attempt_count=decision.attempt_count)
@@ -222,6 +229,32 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
             )
         case Fail(category=category, error=error):
             return _failed(job, lane, now, category, error)
+
+
+def overflowed(job: Job, until: datetime, reason: str, now: datetime) -> Job:
+    """Claimed by a run that cannot hand it over, or handed over and then found not to fit: no attempt used (R7)."""
+    free = {"claimed_at": None, "claimed_by": None, "permit_at": None}
+    return move(job, _Q, "overflow", now, detail=reason, not_before_at=until, **free, **waiting(job, until, reason))
+
+
+def sent_back(job: Job, error: str, lane: LaneSpec, now: datetime) -> Job:
+    """Its batch brought no end for it: one attempt used, submitted again after its backoff, or failed."""
+    decision = decide_retry(job.attempt_count, job.max_attempts, lane.backoff_s, now)
+    if isinstance(decision, GiveUp):
+        used = decision.attempt_count
+        return _failed(job, lane, now, Category.RETRIES_EXHAUSTED, error, attempt_count=used)
+    return move(
+        job,
+        _Q,
+        "resubmit",
+        now,
+        detail=error,
+        not_before_at=decision.at,
+        attempt_count=decision.attempt_count,
+        last_error=error,
+        last_error_at=now,
+        **waiting(job, decision.at, "backoff"),
+    )
 
 
 def failed_unclaimed(job: Job, lane: LaneSpec, now: datetime, category: Category, error: str) -> Job:
@@ -250,11 +283,12 @@ def canceled(job: Job, lane: LaneSpec, by: str, now: datetime) -> Job:
         claimed_by=None,
         due=None,
         blocked_by=None,
+        route=None,
         expires_at=expires,
     )
 
 
-def replayed(job: Job, plan_id: str, now: datetime) -> Job:
+def replayed(job: Job, plan_id: str, now: datetime, *, route: str | None = None) -> Job:
     """Released by an approved plan: queued like a newcomer, with all its attempts, and its row is kept again.
 
     The fence rises, so the same release can never be written twice: not by an executor that stood still meanwhile,
@@ -270,6 +304,7 @@ def replayed(job: Job, plan_id: str, now: datetime) -> Job:
         attempt_count=0,
         replay_count=job.replay_count + 1,
         plan_id=plan_id,
+        route=route,
         category=None,
         signature=None,
         waiting_since=None,
@@ -279,6 +314,13 @@ def replayed(job: Job, plan_id: str, now: datetime) -> Job:
         # Its place in line is that of a newcomer: what others wait for does not stand behind a replay.
         not_before_at=now,
     )
+
+
+def withdrawn(job: Job, lane: LaneSpec, category: Category | None, signature: str | None, now: datetime) -> Job:
+    """Its plan stopped before its dead letter was moved: it stands as it stood, and when it failed is what it was."""
+    failure = _failure(job, lane, now, category, "")
+    failure |= {"signature": signature, "last_error": job.last_error, "last_error_at": job.last_error_at}
+    return move(job, _F, "withdraw", now, **failure)
 
 
 def letter_taken(job: Job, now: datetime) -> Job:
@@ -318,7 +360,7 @@ def _ended_well(lane: LaneSpec, now: datetime, result: str, ref: str | None) -> 
     }
 
 
-def _failure(job: Job, lane: LaneSpec, now: datetime, category: Category, error: str) -> dict[str, Any]:
+def _failure(job: Job, lane: LaneSpec, now: datetime, category: Category | None, error: str) -> dict[str, Any]:
     return {
         "category": category,
         "signature": signature_of(error),
@@ -329,6 +371,7 @@ def _failure(job: Job, lane: LaneSpec, now: datetime, category: Category, error:
         "permit_at": None,
         "due": None,
         "blocked_by": None,
+        "route": None,
         "expires_at": now + timedelta(days=lane.failed_kept_days),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from shared.core.job import Category, utc
 
 NOT_A_CODE = "not_a_code"
 """Kept instead of a code that was text: text of a customer's may be in it."""
+MOST_DECIDED = 8
 _CODE = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._:@+=/#-]{0,95}")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/-]{0,255}")
 
@@ -20,11 +22,14 @@ class Done:
     """The work is done. Ends `completed`; the attempt count stays as it was.
 
     `result` is a short code such as ``replied`` or ``withheld``, never text; what a task wrote for later
-    readers goes to the content store and is named by `ref`.
+    readers goes to the content store and is named by `ref`. `routing` is what it decided, in codes. `withheld` says
+    which switch kept it from what; the engine writes that down itself.
     """
 
     result: str = "done"
     ref: str | None = None
+    routing: Mapping[str, str | bool] | None = None
+    withheld: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,8 @@ def checked(outcome: object) -> Outcome:
     nothing else; one that returns no outcome at all, or a time nobody can tell, has failed as malformed.
     """
     match outcome:
-        case Done(result=result, ref=ref):
-            return Done(_code(result), ref if isinstance(ref, str) and _REF.fullmatch(ref) else None)
+        case Done(result=result, ref=ref, routing=routing):
+            return Done(_code(result), ref if isinstance(ref, str) and _REF.fullmatch(ref) else None, _codes(routing))
         case Retry(error=error):
             return Retry(_code(error))
         case Defer(until=until, reason=reason):
@@ -100,6 +105,12 @@ def checked(outcome: object) -> Outcome:
 def is_code(text: object) -> bool:
     """True for a short code: no blanks, no line breaks, nothing a sentence needs."""
     return isinstance(text, str) and _CODE.fullmatch(text) is not None
+
+
+def _codes(decided: object) -> dict[str, str | bool] | None:
+    if not isinstance(decided, Mapping) or not decided or len(decided) > MOST_DECIDED:
+        return None
+    return {_code(name): value if isinstance(value, bool) else _code(value) for name, value in decided.items()}
 
 
 def _code(text: object) -> str:

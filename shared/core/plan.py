@@ -51,11 +51,13 @@ class Fate(StrEnum):
     """Not released: it was not any more as the plan had it."""
     GONE = "gone"
     """Not released, or no longer there: its row has expired."""
+    WITHDRAWN = "withdrawn"
+    """Taken back before its dead letter was moved: it stands as it stood."""
 
     @property
     def released(self) -> bool:
         """True for a job that this plan let go."""
-        return self not in (Fate.CHANGED, Fate.GONE)
+        return self not in (Fate.CHANGED, Fate.GONE, Fate.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class Plan:
     created_at: datetime
     valid_until: datetime
     state: PlanState = PlanState.PLANNED
+    rate: int | None = None
+    """Native: SQS moves every dead letter of the lane, so many a second. None: jobs are released a few at a time."""
     chosen: Mapping[str, str] = field(default_factory=dict)
     estimate: Mapping[str, str] = field(default_factory=dict)
     approver: str | None = None
@@ -113,6 +117,10 @@ class Step:
     """Looks in a row at which an account was quiet after a 429."""
     waits_for: str = ""
     """What kept it from releasing more, when it ended."""
+    begun: bool = False
+    """Native: the move task has been started."""
+    stopping: str = ""
+    """Native: why it stops; what was released and not moved is being taken back."""
     ending: Ending | None = None
 
 
@@ -199,6 +207,8 @@ def fate_of(entry: Entry, job: Job | None, plan_id: str) -> Fate | None:
             return Fate.COMPLETED
         case Status.CANCELED:
             return Fate.CANCELED
+        case Status.FAILED if job.withdrawn:
+            return Fate.WITHDRAWN
         case Status.FAILED:
             return Fate.RELAPSED if signature_of(job) == entry.signature else Fate.FAILED
     return None

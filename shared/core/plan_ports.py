@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from shared.core.native import MoveTask
     from shared.core.plan import Entry, Plan, Resolution, Step
 
 
@@ -53,6 +54,22 @@ class PlanStore(Protocol):
 
     def steps(self, plan_id: str) -> tuple[Step, ...]:
         """Every step, in order (a consistent read)."""
+        ...
+
+
+class MoveTasks(Protocol):
+    """Native redrives: SQS moves a lane's dead letters into the lane's queue, at a rate, one task at a time."""
+
+    def start(self, lane: str, *, rate: int) -> bool:
+        """Begin to move all that stands there; False when a task of that queue is active already."""
+        ...
+
+    def of(self, lane: str) -> tuple[MoveTask, ...]:
+        """The newest tasks of a lane's dead-letter queue, the newest first."""
+        ...
+
+    def cancel(self, lane: str, handle: str) -> None:
+        """Move nothing more; what was moved stays where it is. A task that is over already is no error."""
         ...
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shared.core.capacity import CapacityState, EventSource
     from shared.core.effects import Answer, Call, Effect, EffectRow, Lookup, LookupAnswer
     from shared.core.errors import UnreadableRow
+    from shared.core.feed import StateChange
     from shared.core.history import HistoryEvent
     from shared.core.job import Job
     from shared.core.lane import LaneSpec
@@ -55,6 +56,7 @@ class WaitingEntry:
 
     job_id: str
     due: datetime
+    created: datetime
     priority: int
     timed: bool = False
     """It was given a time of its own, perhaps a promised turn; else it is due since it was created."""
@@ -75,6 +77,13 @@ class JobStore(Protocol):
         """Take a queued, due job: processing, fence + 1, out of the index. Asking again with the same `by` is safe."""
         ...
 
+    def claim_in_run(
+        self, lane: LaneSpec, entry: WaitingEntry, *, by: str, now: datetime, early: bool = False
+    ) -> Claimed | NotClaimed:
+        """As `claim`, by a run that works without messages: until it is settled, the job stands among the claims of
+        runs. `early`: also before its time."""
+        ...
+
     def move(self, before: Job, after: Job) -> None:
         """Write `after` if the row still has `before`'s status, fence and place in the index.
 
@@ -83,10 +92,16 @@ class JobStore(Protocol):
         ...
 
     def waiting(
-        self, lane: LaneSpec, *, due_before: datetime, limit: int, due_after: datetime | None = None
+        self,
+        lane: LaneSpec,
+        *,
+        due_before: datetime,
+        limit: int,
+        due_after: datetime | None = None,
+        line: str | None = None,
     ) -> list[WaitingEntry]:
         """Jobs in the index whose due time has come, oldest due first within each priority; at most `limit` each.
-        With `due_after`, only those that were not due before it."""
+        With `due_after`, only those that were not due before it; with `line`, of that one of the lane's lines alone."""
         ...
 
     def claimed_by_runs(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
@@ -158,6 +173,14 @@ class DeadLetterQueues(Protocol):
         ...
 
 
+class ChangeFeed(Protocol):
+    """Where subscribers are told that jobs changed their state."""
+
+    def publish(self, changes: Sequence[StateChange]) -> list[StateChange]:
+        """Publish in order; returns those not taken, in order. Raises Unavailable when nothing is known."""
+        ...
+
+
 class ContentStore(Protocol):
     """The one place for text a customer wrote. Encrypted; by id."""
 
@@ -183,6 +206,10 @@ class ControlStore(Protocol):
 
     def set_switch(self, switch: Switch) -> None:
         """Set one scope."""
+        ...
+
+    def open_switch(self, switch: Switch, seen: Switch) -> bool:
+        """Set a scope whose entry still is `seen`; False, and nothing written, when somebody changed it meanwhile."""
         ...
 
     def trip(self, switch: Switch) -> bool:
@@ -235,8 +262,9 @@ class Ledger(Protocol):
 class SignalLedger(Protocol):
     """What a lane was seen to do, minute by minute; kept for two days."""
 
-    def add(self, lane: str, at: datetime, counts: Counts) -> None:
-        """Add what happened to the minute `at` is in: one write. A lost reply may have counted it; ask once."""
+    def add(self, lane: str, at: datetime, counts: Counts, *, minute_s: int = 60) -> None:
+        """Add what happened to the minute `at` is in: one write. A lost reply may have counted it; ask once.
+        A lane's minutes are all of one length, `minute_s`."""
         ...
 
     def minutes(self, lane: str, *, since: datetime) -> list[Minute]:

@@ -7,6 +7,7 @@ A replay is never urgent: whatever the lane has to do for others comes first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,13 +19,14 @@ from shared.core.effects import REPLAY_HORIZON_DAYS, EffectRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
 from shared.core.plan import Fate
+from shared.core.run import COLLECTED_BY, TAKEN_BY, Mode
 
 WAVES = (1, 11)
 """Jobs released before the next wave may begin: one, then ten more; each wave waits for the end of the one before."""
 MOST_OPEN = 100
 """Released and not ended, at most: so many are looked at each time, and so many could go wrong unseen."""
-SHARE = 0.5
-"""The part of the idle slots and of an account's pace that replays may use; the rest is for others."""
+SHARE, SLOTS = 0.5, 0.25
+"""The part of an account's pace, and of the slots at the baseline cap, that replays may use; the rest is for others."""
 LOOK_S = 1.0
 """Between two looks."""
 GROWTH = 10
@@ -86,7 +88,7 @@ Decision = Release | Wait | Stop | Finish
 
 def decide(look: Look) -> Decision:
     """What the executor does next."""
-    stop = _stop(look)
+    stop = stop_of(look)
     if stop is not None:
         return stop
     if look.left == 0:
@@ -102,7 +104,8 @@ def decide(look: Look) -> Decision:
     return Release(min(wanted, look.room))
 
 
-def _stop(look: Look) -> Stop | None:
+def stop_of(look: Look) -> Stop | None:
+    """Why nobody may go any more; None while all is well."""
     failed, relapsed = look.fates.get(Fate.FAILED, 0), look.fates.get(Fate.RELAPSED, 0)
     ended = sum(count for fate, count in look.fates.items() if fate.released)
     if relapsed:
@@ -128,12 +131,12 @@ class Room:
     quiet: bool = False
 
 
-def room(job: Job, view: View, now: datetime, look_s: float, *, backlog: bool, busy: int) -> Room:
+def room(job: Job, view: View, now: datetime, look_s: float, *, backlog: bool, busy: int, under_way: int = 0) -> Room:
     """What the lane has to spare for replays like `job`, by the same admission that the engine asks.
 
-    A share of the slots that stand idle at the baseline cap, whatever the present one is, so that whoever comes next
-    finds a free one; nothing while a backlog waits; and a share of each account's pace. `busy`: jobs that run or wait
-    for a worker.
+    A share of the slots at the baseline cap, whatever the present one is, so that whoever comes next finds a free one
+    (in a lane with runs, of what one run takes), and of those only what stands idle; nothing while a backlog waits; and
+    a share of each account's pace. `busy`: jobs that run or wait for a worker; `under_way`: replays not yet ended.
     """
     now_us = rate.us_of(now)
     for account in view.accounts:
@@ -149,19 +152,42 @@ def room(job: Job, view: View, now: datetime, look_s: float, *, backlog: bool, b
         return Room(count=0, held_by=verdict.reason or "")
     if backlog:
         return Room(count=0, held_by="backlog")
-    idle = view.lane.baseline * view.lane.parallel - busy
+    idle = slots_of(view.lane) - busy
     if idle <= 0:
         return Room(count=0, held_by=f"capacity:{view.lane.name}")
-    spare = int(SHARE * idle)
+    spare = min(idle, replay_slots(view.lane) - under_way)
+    if spare <= 0:
+        return Room(count=0, held_by="replays under way")
     for account in view.accounts:
         spare = min(spare, _paced(account.spec, account.budget, job, now_us, look_s))
     return Room(count=max(1, spare))
 
 
+def slots_of(lane: LaneSpec) -> int:
+    """Jobs that the lane has under way at once without hurry: at its baseline cap, or in one of its runs."""
+    return lane.baseline * lane.parallel if lane.run is None else lane.run.max_jobs_per_run
+
+
+def replay_slots(lane: LaneSpec) -> int:
+    """How many replays may be under way at once; one at the least."""
+    return max(1, int(SLOTS * slots_of(lane)))
+
+
+def rounds(count: int, lane: LaneSpec) -> int:
+    """How many runs of a lane have to end one after the other for so many replays: one for each wave, then the rest."""
+    waves = sum(count > done for done in (0, *WAVES[:-1]))
+    return waves + math.ceil(max(0, count - WAVES[-1]) / min(MOST_OPEN, replay_slots(lane)))
+
+
 def drain_s(count: int, lane: LaneSpec, accounts: Iterable[AccountSpec]) -> float:
-    """How long so many replays take at the least: by their share of the baseline cap, and of each account's pace."""
-    slots = max(1.0, SHARE * lane.baseline * lane.parallel)
-    times = [count * max(LOOK_S, lane.expected_job_s) / slots]
+    """How long so many replays take at the least: by their share of the baseline cap, and of each account's pace. In a
+    lane with runs, by the runs they wait for."""
+    if lane.run is None:
+        times = [count * max(LOOK_S, lane.expected_job_s) / replay_slots(lane)]
+    else:
+        # The first may end at once; from one end to the next is a period of whichever run ends jobs.
+        ends = [period for role, period in lane.runs.items() if role in (COLLECTED_BY, TAKEN_BY[Mode.ASYNC])]
+        times = [(rounds(count, lane) - 1) * float(min(ends, default=0))]
     times += [
         count * 60 / (most * SHARE)
         for account in accounts

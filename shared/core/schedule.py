@@ -89,6 +89,13 @@ def slot_at(moment: datetime, period_s: int) -> datetime:
     return from_epoch_s(int(moment.timestamp()) // period_s * period_s)
 
 
+def next_run(after: datetime, period_s: int, last: datetime | None = None) -> datetime:
+    """When a schedule fires next, at or after a moment: in step with its last start, or by slots before the first."""
+    base = slot_at(after, period_s) if last is None else last
+    steps = -((base - after) // timedelta(seconds=period_s))
+    return base + max(0, steps) * timedelta(seconds=period_s)
+
+
 def missed(slot: datetime, last: datetime | None, period_s: int) -> int:
     """Slots between the last that was opened and this one; none before the first run there ever was."""
     return 0 if last is None else max(0, int((slot - last).total_seconds()) // period_s - 1)

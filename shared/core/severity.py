@@ -49,7 +49,7 @@ class Thresholds:
         for setting in ("mild_age_s", "spike_calls", "unstable_minutes", "growth_jobs"):
             self._whole(setting, 1)
         for setting in ("moderate_age_s", "severe_age_s", "normal_window_s", "growth_window_s"):
-            self._whole(setting, 60 if setting.endswith("window_s") else 1)
+            self._whole(setting, 1)
         if not self.mild_age_s < self.moderate_age_s < self.severe_age_s:
             raise BadInput("severity", "mild_age_s, moderate_age_s and severe_age_s must rise")
         for setting in ("spike_share", "normal_share"):
@@ -149,7 +149,12 @@ def _troubled(one: VendorCounts, thresholds: Thresholds) -> bool:
 
 def _normal(window: Counts, thresholds: Thresholds) -> bool:
     shares = [(window.errors, window.claims), *_rates(window.vendors)]
-    return all(bad == 0 or bad < thresholds.normal_share * of for bad, of in shares)
+    return all(is_normal(bad, of, thresholds) for bad, of in shares)
+
+
+def is_normal(bad: int, of: int, thresholds: Thresholds) -> bool:
+    """True while so few of so many went wrong."""
+    return bad == 0 or bad < thresholds.normal_share * of
 
 
 def _rates(vendors: Mapping[str, VendorCounts]) -> list[tuple[int, int]]:

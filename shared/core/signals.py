@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-MINUTE = timedelta(minutes=1)
+from shared.core.moment import from_epoch_s
+
+MINUTE_S = 60
+MINUTE = timedelta(seconds=MINUTE_S)
+"""Of the clock. A lane may count by shorter ones (its `minute_s`), where everything is to be seen in fast time."""
 KEPT = timedelta(days=2)
 """How long a minute's counts are kept."""
 EXACT_AGE_S, MINUTES_UNTIL_S = 300, 3600
@@ -97,15 +101,17 @@ class Signals:
     """As it was before this look."""
     shut: frozenset[str] = frozenset()
     """Vendors whose breaker is open."""
+    minute_s: int = MINUTE_S
+    """How long the minutes are by which the lane counts."""
 
     def minute(self, back: int) -> Counts:
         """The minute that began so many minutes before this one: 1 is the last full one."""
-        wanted = minute_of(self.at) - back * MINUTE
+        wanted = minute_of(self.at, self.minute_s) - timedelta(seconds=back * self.minute_s)
         return total(one.counts for one in self.minutes if one.at == wanted)
 
     def over(self, seconds: float) -> Counts:
         """So many seconds of full minutes, and the one that has begun."""
-        since = minute_of(self.at) - timedelta(seconds=seconds)
+        since = minute_of(self.at, self.minute_s) - timedelta(seconds=seconds)
         return total(one.counts for one in self.minutes if since <= one.at <= self.at)
 
     @property
@@ -145,9 +151,9 @@ def _seconds(since: datetime, until: datetime) -> int:
     return max(0, int((until - since).total_seconds()))
 
 
-def minute_of(moment: datetime) -> datetime:
+def minute_of(moment: datetime, minute_s: int = MINUTE_S) -> datetime:
     """The minute a moment is in."""
-    return moment.replace(second=0, microsecond=0)
+    return from_epoch_s(int(moment.timestamp()) // minute_s * minute_s)
 
 
 def total(counts: Iterable[Counts]) -> Counts:

@@ -9,11 +9,13 @@ from typing import Any
 from shared.core.account import AccountSpec
 from shared.core.capacity import POLICIES, Policy
 from shared.core.errors import BadInput
+from shared.core.governing import Rules
 from shared.core.job import LONGEST_WAIT_DAYS
 from shared.core.lane import LaneSpec
 from shared.core.schedule import ScheduleRule
 from shared.core.severity import Thresholds
 from shared.core.vendor import VendorSpec
+from shared.core.vendor_cost import Prices, check_priced
 
 STAGES = ("local", "dev", "stage", "prod")
 
@@ -50,6 +52,8 @@ class StageSpec:
     severity: Thresholds = field(default_factory=Thresholds)
     policies: Mapping[str, Policy] = field(default_factory=lambda: dict(POLICIES))
     """How caps move; a lane names one."""
+    prices: Prices = field(default_factory=Prices)
+    """What vendors charge, for the cost of a lane."""
     alarm_email: str | None = None
     slack_workspace_id: str | None = None
     slack_channel_id: str | None = None
@@ -68,10 +72,8 @@ class StageSpec:
 
     @property
     def governing(self) -> dict[str, Any]:
-        """What of the thresholds and the policies differs from the defaults."""
-        policies = {name: one.to_mapping() for name, one in self.policies.items() if one != POLICIES.get(name)}
-        rules = {"severity": self.severity.to_mapping(), "policies": policies}
-        return {name: told for name, told in rules.items() if told}
+        """What of the rules for judging and steering lanes differs from the defaults."""
+        return Rules(thresholds=self.severity, policies=self.policies, prices=self.prices).to_mapping()
 
     @classmethod
     def from_mappings(
@@ -79,8 +81,9 @@ class StageSpec:
     ) -> StageSpec:
         """The stage that `defaults` with `overlay` on top describe; unknown settings are named."""
         values = merged(defaults, overlay or {})
+        usual = _table(values.pop("lane_defaults", {}), "lane_defaults")
         lanes = {
-            lane: LaneSpec.from_mapping(lane, _table(entry or {}, f"lanes.{lane}"))
+            lane: LaneSpec.from_mapping(lane, {**usual, **_table(entry or {}, f"lanes.{lane}")})
             for lane, entry in _table(values.pop("lanes", {}), "lanes").items()
         }
         vendors = {
@@ -105,9 +108,11 @@ class StageSpec:
             policy: Policy.from_mapping(policy, _table(entry or {}, f"policies.{policy}"))
             for policy, entry in _table(values.pop("policies", {}), "policies").items()
         }
+        prices = Prices.from_mapping(_table(values.pop("prices", None) or {}, "prices"))
+        runs = {f"{lane.name}_{role}" for lane in lanes.values() for role in lane.runs}
         for schedule in rules:
-            if schedule not in SchedulePeriods.__dataclass_fields__:
-                raise BadInput(f"schedule_rules.{schedule}", "is not a schedule of the engine")
+            if schedule not in SchedulePeriods.__dataclass_fields__ and schedule not in runs:
+                raise BadInput(f"schedule_rules.{schedule}", "is not a schedule of the engine or of a lane's runs")
         spec: StageSpec = _built(
             cls,
             name,
@@ -120,11 +125,14 @@ class StageSpec:
                 "schedule_rules": rules,
                 "severity": thresholds,
                 "policies": policies,
+                "prices": prices,
                 **values,
             },
         )
         _check_accounts(spec)
+        _check_minutes(spec)
         for lane in lanes.values():
+            check_priced(lane, prices)
             if lane.policy not in policies:
                 raise BadInput(f"lanes.{lane.name}.policy", f"must be one of {', '.join(policies)}")
             for vendor in lane.vendors:
@@ -152,6 +160,14 @@ def _check_accounts(spec: StageSpec) -> None:
                 )
             if payers.setdefault(vendor, name) != name:
                 raise BadInput(where, f"names two accounts with vendor {vendor!r}: {payers[vendor]!r} and {name!r}")
+
+
+def _check_minutes(spec: StageSpec) -> None:
+    """What is judged over a window is judged over one minute of each lane at least."""
+    longest = max((lane.minute_s for lane in spec.lanes.values()), default=60)
+    for window in ("normal_window_s", "growth_window_s"):
+        if getattr(spec.severity, window) < longest:
+            raise BadInput(f"severity.{window}", f"must be at least {longest}, a minute of a lane (`minute_s`)")
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from shared.core.job import MAX_TENANT, Job, identifier, name_of
 
 CACHED_S = 5
 """A worker looks at the switches at most this often: a change is felt within ten seconds."""
+WAY_OUT = "`penstock control set SCOPE halt --why …` always works, and writes that scope's entry anew"
+"""What to do about an entry that cannot be read."""
 TRUSTED_S = 60
 """How long the last value read still counts when the table cannot be read; after that, sends stop."""
 
@@ -62,6 +64,12 @@ class Switch:
     at: datetime
 
 
+def loosens(present: Switch | None, level: Level, automation_enabled: bool) -> bool:
+    """True when this setting lets anything through that `present` holds back. A halt never does."""
+    was, paid = (Level.NORMAL, True) if present is None else (present.level, present.automation_enabled)
+    return level is not Level.HALT and (level < was or (automation_enabled and not paid))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What holds for one job: the strictest of every scope it is in, and which scope that is."""
@@ -69,6 +77,11 @@ class Standing:
     level: Level = Level.NORMAL
     scope: str = "all"
     paid_calls_closed_by: str | None = None
+
+    @property
+    def rung(self) -> Level:
+        """As one rung: automation that is off withholds what `route_only` does, and more."""
+        return self.level if self.paid_calls_closed_by is None else max(self.level, Level.ROUTE_ONLY)
 
     @property
     def withholds_effects(self) -> bool:
@@ -129,6 +142,11 @@ def scopes_of(job: Job, vendors: Iterable[str] = ()) -> tuple[str, ...]:
 def lane_scopes(lane: str, vendors: Iterable[str] = ()) -> tuple[str, ...]:
     """Every scope that all jobs of a lane are in."""
     return ("all", f"lane/{lane}", *(f"vendor/{vendor}" for vendor in vendors))
+
+
+def task_scopes(lane: str, tasks: Iterable[str]) -> tuple[str, ...]:
+    """The scope of each task of a lane."""
+    return tuple(f"task/{lane}/{task}" for task in tasks)
 
 
 def check_scope(scope: str) -> str:

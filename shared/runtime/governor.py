@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.event_sources import LambdaActuator
 from shared.contract import env
-from shared.core.capacity import POLICIES, Policy
 from shared.core.errors import BadInput
+from shared.core.governing import Rules
 from shared.core.ports import Actuator, ControlStore, Telemetry
-from shared.core.severity import Thresholds
 from shared.runtime import wiring
 from shared.runtime.engine_settings import EngineSettings
 from shared.runtime.settings import json_object
@@ -22,31 +19,20 @@ from shared.usecases.govern import Governor
 from shared.usecases.look import Lookout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What the words mean and how caps move, as this stage is told."""
-
-    thresholds: Thresholds
-    policies: Mapping[str, Policy]
-
-    @classmethod
-    def from_env(cls, settings: EngineSettings) -> Rules:
-        """Only what differs from the defaults is told."""
-        told = json_object(settings.environ, env.GOVERNING) if settings.environ.get(env.GOVERNING) else {}
-        policies: Mapping[str, Any] = told.get("policies", {})
-        rules = cls(
-            thresholds=Thresholds(**told.get("severity", {})),
-            policies={**POLICIES, **{name: Policy.from_mapping(name, values) for name, values in policies.items()}},
-        )
-        for lane in settings.lanes.values():
-            if lane.policy not in rules.policies:
-                raise BadInput(env.GOVERNING, f"does not describe policy {lane.policy}")
-        return rules
+def rules_of(settings: EngineSettings) -> Rules:
+    """How this stage judges and steers; only what differs from the defaults is told."""
+    rules = Rules.from_mapping(
+        json_object(settings.environ, env.GOVERNING) if settings.environ.get(env.GOVERNING) else {}
+    )
+    for lane in settings.lanes.values():
+        if lane.policy not in rules.policies:
+            raise BadInput(env.GOVERNING, f"does not describe policy {lane.policy}")
+    return rules
 
 
 def governor(settings: EngineSettings, telemetry: Telemetry) -> wiring.Work:
     """One look at every lane."""
-    rules = Rules.from_env(settings)
+    rules = rules_of(settings)
     ledger_table = settings.text(env.LEDGER_TABLE)
     desk = Governor(
         lookout=Lookout(
@@ -58,10 +44,11 @@ def governor(settings: EngineSettings, telemetry: Telemetry) -> wiring.Work:
             accounts=settings.accounts,
             clock=wiring.clock(),
             telemetry=telemetry,
-            window_s=max(rules.thresholds.normal_window_s, rules.thresholds.growth_window_s),
+            window_s=rules.window_s,
         ),
         thresholds=rules.thresholds,
         policies=rules.policies,
+        prices=rules.prices,
         control=control(settings),
         actuator=actuator(settings),
         history=wiring.history(settings),

@@ -20,9 +20,10 @@ from shared.adapters.aws.secrets import VendorTokens
 from shared.contract import env
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
-from shared.core.plan_ports import PlanStore
+from shared.core.plan_ports import MoveTasks, PlanStore
 from shared.core.ports import (
     BudgetLedger,
+    ChangeFeed,
     Clock,
     ContentStore,
     History,
@@ -42,6 +43,7 @@ from shared.usecases.switchboard import SwitchBoard
 if TYPE_CHECKING:
     from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
     from shared.adapters.aws.queues import SqsLaneQueues
+    from shared.core.batch_ports import BatchStore
     from shared.runtime.engine_settings import EngineSettings
     from shared.runtime.intake_settings import IntakeSettings
     from shared.usecases.receive_event import Intake
@@ -157,11 +159,28 @@ def lane_queues(settings: EngineSettings) -> SqsLaneQueues:
     return SqsLaneQueues(client=client("sqs"), urls=settings.urls(env.QUEUE_URLS))
 
 
+def change_feed(bus: str) -> ChangeFeed:
+    """Where subscribers hear of jobs."""
+    from shared.adapters.aws.feed import EventBridgeChangeFeed
+
+    # One try each: publishing asks again itself.
+    return EventBridgeChangeFeed(client=client("events", tries=1), bus=bus)
+
+
 def dead_letter_queues(settings: EngineSettings) -> SqsDeadLetterQueues:
     """The lanes' dead-letter queues."""
     from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 
     return SqsDeadLetterQueues(client=client("sqs"), urls=settings.urls(env.DLQ_URLS))
+
+
+def move_tasks(settings: EngineSettings) -> MoveTasks:
+    """What SQS moves by itself."""
+    from shared.adapters.aws.move_tasks import SqsMoveTasks
+
+    return SqsMoveTasks(
+        client=client("sqs"), urls=settings.urls(env.QUEUE_URLS), dead_letter_urls=settings.urls(env.DLQ_URLS)
+    )
 
 
 def jobs(settings: EngineSettings) -> DynamoDbJobStore:
@@ -200,15 +219,27 @@ def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One sweep over every lane."""
+    from shared.usecases.send_canary import send_canary
     from shared.usecases.sweep import sweep
 
-    store, rows, letters = jobs(settings), effects(settings), dead_letter_queues(settings)
+    store, rows, letters, batches = jobs(settings), effects(settings), dead_letter_queues(settings), _batches(settings)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
         counts: dict[str, int] = {}
         for lane in settings.lanes.values():
-            done = sweep(lane, jobs=store, effects=rows, dead_letters=letters, clock=clock(), telemetry=telemetry)
+            done = sweep(
+                lane,
+                jobs=store,
+                effects=rows,
+                dead_letters=letters,
+                clock=clock(),
+                telemetry=telemetry,
+                batches=batches if lane.run is not None else None,
+            )
             counts |= done.counts(lane.name)
+        # After all lanes are swept: a canary that cannot be sent keeps nobody from being rescued.
+        for lane in (lane for lane in settings.lanes.values() if lane.has_canaries):
+            send_canary(lane, period_s=settings.period_s, jobs=store, clock=clock(), telemetry=telemetry)
         return counts
 
     return work
@@ -240,7 +271,7 @@ def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
             done = desk.run(lane, last_depth=last)
             # No worker saw these jobs die: who judges the lane must hear of them, too.
             tally.died(done.infrastructure + done.quarantined)
-            write_tally(tally, lane=lane.name, signals=signals, clock=clock(), telemetry=telemetry)
+            write_tally(tally, lane=lane, signals=signals, clock=clock(), telemetry=telemetry)
             counts |= done.counts(lane.name)
         return counts
 
@@ -274,6 +305,7 @@ def redriver(settings: EngineSettings, telemetry: Telemetry) -> Work:
         viewer=viewer(settings, telemetry),
         clock=clock(),
         telemetry=telemetry,
+        moves=move_tasks(settings),
     )
 
     def work(deadline: Deadline) -> Mapping[str, int]:
@@ -300,6 +332,7 @@ def auditor(settings: EngineSettings, telemetry: Telemetry) -> Work:
         dead_letters=dead_letter_queues(settings),
         clock=clock(),
         telemetry=telemetry,
+        batches=_batches(settings),
     )
     return lambda deadline: desk.run(repair=True).counts()
 
@@ -321,6 +354,15 @@ def intake(settings: IntakeSettings, telemetry: Telemetry) -> Intake:
         clock=clock(),
         telemetry=telemetry,
     )
+
+
+def _batches(settings: EngineSettings) -> BatchStore | None:
+    """What providers were given, where a lane does so."""
+    if all(lane.run is None for lane in settings.lanes.values()):
+        return None
+    from shared.adapters.aws.batches import DynamoDbBatchStore
+
+    return DynamoDbBatchStore(client=client("dynamodb"), table_name=settings.text(env.LEDGER_TABLE))
 
 
 def _jobs(table_name: str, lanes: Mapping[str, LaneSpec], connections: int = 10) -> DynamoDbJobStore:

@@ -58,13 +58,16 @@ def admit(
             telemetry.error("stream_row_unreadable", image, row=image.key)
             telemetry.count(metrics.STREAM_ERRORS)
         elif image.status is Status.FAILED:
-            if viewer.knows(image.lane):
+            if image.withdrawn:
+                # Its letter still stands; one that was moved after all asks for itself.
+                done.skipped += 1
+            elif viewer.knows(image.lane):
                 failed.append(image)
             else:
                 # No lane, no dead-letter queue: the row itself is what an operator finds.
                 done.isolated += 1
                 telemetry.event("failed_job_of_unknown_lane", job_id=image.job_id)
-        elif image.status is not Status.QUEUED or image.waits:
+        elif image.status is not Status.QUEUED or image.waits or image.route is not None:
             done.skipped += 1
         else:
             _consider(image, done, to_send, jobs, viewer, clock, telemetry)
@@ -92,7 +95,12 @@ def _consider(
 ) -> None:
     now = clock.now()
     try:
-        view = viewer.of(job.lane)
+        if viewer.lane(job.lane).run is not None:
+            # A run takes it when its turn comes; nobody sends it.
+            _move(job, lifecycle.held(job, "run", now), jobs, clock)
+            done.held += 1
+            return
+        view = viewer.of(job.lane, job.task)
     except UnknownLane as exc:
         telemetry.error("job_of_unknown_lane", exc, job_id=job.job_id)
         orphan = LaneSpec(name="unknown", tasks=("unknown",))
@@ -101,7 +109,7 @@ def _consider(
         done.isolated += 1
         return
     verdict = ask(job, view, now)
-    start = verdict.starts_at(now, AHEAD_S if viewer.backlog(view.lane) else AHEAD_ALONE_S)
+    start = verdict.starts_at(now, AHEAD_S if viewer.backlog(view.lane, job.task) else AHEAD_ALONE_S)
     if start is not None:
         wait_s = math.floor((start - now).total_seconds())
         to_send.setdefault(job.lane, []).append((job, wait_s))
@@ -109,7 +117,7 @@ def _consider(
         viewer.sent(job, start, to_tell=wait_s > AHEAD_S)
         return
     if verdict.blocked is not None and verdict.blocked.gate == BudgetGate.name:
-        viewer.left_behind(view.lane)
+        viewer.left_behind(view.lane, job.task)
     _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
     done.held += 1
     telemetry.count(metrics.HELD, lane=job.lane)

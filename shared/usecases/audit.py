@@ -14,7 +14,8 @@ from enum import StrEnum
 
 from shared.contract import metrics
 from shared.core import lifecycle
-from shared.core.errors import UnreadableRow
+from shared.core.batch_ports import BatchStore
+from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import dead_letter_of, message_of
@@ -31,6 +32,8 @@ class Fault(StrEnum):
     """What an audit can find, each with its repair."""
 
     NO_MESSAGE = "queued, due, in no index and untouched for an hour"
+    NOT_IN_LINE = "queued and due, in no line of its lane's runs, and untouched for an hour"
+    NO_BATCH = "handed to a provider's batch that is not under way"
     DEAD_CLAIM = "claimed by a worker that died, and no message came to rescue it"
     NO_DEAD_LETTER = "failed without its dead letter"
     UNREADABLE = "a row this version cannot read"
@@ -41,6 +44,8 @@ class Fault(StrEnum):
         """What `--repair` does about it."""
         return {
             Fault.NO_MESSAGE: "its message is sent again",
+            Fault.NOT_IN_LINE: "it is put in line",
+            Fault.NO_BATCH: "it waits to be submitted again, one attempt used",
             Fault.DEAD_CLAIM: "it goes back to the queue, one attempt used",
             Fault.NO_DEAD_LETTER: "its dead letter is sent again",
             Fault.UNREADABLE: "left alone: read it with the version that wrote it",
@@ -92,11 +97,14 @@ class Auditor:
     dead_letters: DeadLetterQueues
     clock: Clock
     telemetry: Telemetry
+    batches: BatchStore | None = None
+    """For lanes with runs."""
 
     def run(self, *, repair: bool, segments: int = 1, untouched_s: int = UNTOUCHED_S) -> AuditReport:
         """Scan every segment; with `repair`, look a second time and mend."""
         report = AuditReport()
         failed: list[Job] = []
+        submitted: list[Job] = []
         for segment in range(segments):
             for row in self.jobs.scan(segment=segment, segments=segments):
                 report.jobs += 1
@@ -108,10 +116,13 @@ class Auditor:
                 report.by_lane[row.lane] += 1
                 if row.status is Status.FAILED:
                     failed.append(row)
+                elif row.status is Status.BATCH_SUBMITTED:
+                    submitted.append(row)
                 fault = self.fault_of(row, self.clock.now(), untouched_s)
                 if fault is not None:
                     self._note(row, fault, report, repair, untouched_s)
         self._dead_letters_of(failed, report, repair)
+        self._batches_of(submitted, report, repair)
         for finding in report.findings:
             self.telemetry.event(
                 "audit_finding", job_id=finding.job_id, fault=finding.fault.name, repaired=finding.repaired
@@ -126,8 +137,9 @@ class Auditor:
             return None if job.status.ended else Fault.UNKNOWN_LANE
         untouched = now - job.updated_at >= timedelta(seconds=untouched_s)
         if job.status is Status.QUEUED and not job.waits and untouched and lifecycle.is_due(job, now):
-            return Fault.NO_MESSAGE
-        if job.status is Status.PROCESSING and lifecycle.is_stale(job, lane, now):
+            return Fault.NO_MESSAGE if lane.run is None else Fault.NOT_IN_LINE
+        if job.status is Status.PROCESSING and lane.run is None and lifecycle.is_stale(job, lane, now):
+            # The claims of runs stand in the index, where the sweeper finds them; it knows which of them a batch has.
             # A message still under its visibility time-out will rescue it; wait for two of them.
             rescue_s = lane.claim_timeout_s + 2 * lane.visibility_s
             if now - lifecycle.claimed_since(job) >= timedelta(seconds=rescue_s):
@@ -142,18 +154,54 @@ class Auditor:
         """Under a second look: the scan may be minutes old."""
         if fault is Fault.UNKNOWN_LANE:
             return False
-        try:
-            job = persist(lambda: self.jobs.get(seen.job_id), self.clock)
-        except UnreadableRow:
-            # Written by another version since the scan: not ours to mend.
-            return False
+        job = self._again(seen)
         if job is None or self.fault_of(job, self.clock.now(), untouched_s) is not fault:
             return False
         if fault is Fault.NO_MESSAGE:
             return not persist(lambda: self.queues.send([message_of(job)]), self.clock)
+        if fault is Fault.NOT_IN_LINE:
+            return self._moved(job, lifecycle.held(job, "run", self.clock.now()))
         lane = self.lanes[job.lane]
         back = recover(job, lane, jobs=self.jobs, effects=self.effects, clock=self.clock, telemetry=self.telemetry)
         return back is not None
+
+    def _batches_of(self, submitted: list[Job], report: AuditReport, repair: bool) -> None:
+        """Who is in no batch under way will never be collected. The batches are read after the rows, and each row once
+        more after them: a job says that it was handed over only after its batch can be found, and leaves it first."""
+        for name, lane in self.lanes.items():
+            mine = [job for job in submitted if job.lane == name]
+            batches = self.batches
+            if not mine or batches is None:
+                continue
+            kept = {
+                (member.job_id, member.fence)
+                for batch in persist(lambda: batches.under_way(name), self.clock)  # noqa: B023
+                for member in persist(lambda: batches.members(batch.tag), self.clock)  # noqa: B023
+            }
+            for seen in mine:
+                if (seen.job_id, seen.fence) in kept:
+                    continue
+                job = self._again(seen)
+                if job is None or job.status is not Status.BATCH_SUBMITTED or job.fence != seen.fence:
+                    continue
+                after = lifecycle.sent_back(job, "batch_lost", lane, self.clock.now())
+                repaired = repair and self._moved(job, after)
+                report.findings.append(Finding(job_id=job.job_id, lane=name, fault=Fault.NO_BATCH, repaired=repaired))
+
+    def _again(self, seen: Job) -> Job | None:
+        """The row as it stands now; None when it is gone, or was written by another version since."""
+        try:
+            return persist(lambda: self.jobs.get(seen.job_id), self.clock)
+        except UnreadableRow:
+            return None
+
+    def _moved(self, before: Job, after: Job) -> bool:
+        """False when somebody else moved the job first."""
+        try:
+            persist(lambda: self.jobs.move(before, after), self.clock)
+        except RowMoved:
+            return False
+        return True
 
     def _dead_letters_of(self, failed: list[Job], report: AuditReport, repair: bool) -> None:
         for name in self.lanes:

@@ -15,6 +15,7 @@ from shared.core.errors import BadInput
 from shared.core.job import Category, Job, identifier
 from shared.core.outcome import Fail, Outcome, Retry
 from shared.core.ports import Clock, ContentStore, Vendor
+from shared.core.routing import Routing
 from shared.core.sensitive import Sensitive
 from shared.usecases.deadline import RECORD_MARGIN_S, Deadline
 from shared.usecases.ending import EndAttempt
@@ -37,13 +38,15 @@ class Context:
         clock: Clock,
         deadline: Deadline,
         accounts: Iterable[AccountSpec] = (),
+        routing: Routing | None = None,
     ) -> None:
         self._job, self._content, self._vendors = job, content, vendors
         self._maker, self._board, self._clock, self._deadline = maker, board, clock, deadline
-        self._accounts = {account.vendor: account for account in accounts}
+        self._accounts, self._routing = {account.vendor: account for account in accounts}, routing
         self.sent = 0
         self.replayed = 0
-        self.withheld = 0
+        self.withheld: dict[str, str] = {}
+        """What a switch forbade: effect or call → the switch's scope."""
 
     @property
     def now(self) -> datetime:
@@ -59,6 +62,13 @@ class Context:
         """The tokens that one call to a vendor can use at most, by the limit of its account; None: there is none."""
         account = self._accounts.get(vendor)
         return None if account is None else account.largest_call
+
+    @property
+    def routing(self) -> Routing:
+        """The lane's intents and teams, as configured."""
+        if self._routing is None:
+            raise BadInput("routing", f"is missing: give lane {self._job.lane} its intents and teams in config/")
+        return self._routing
 
     @property
     def payload(self) -> Sensitive[Mapping[str, Any]]:
@@ -97,7 +107,7 @@ class Context:
             raise BadInput("effect", f"{request.action} is a call: use ctx.call")
         made = self._maker.make(name, request, self._vendor(request.vendor))
         if isinstance(made, Withheld):
-            self.withheld += 1
+            self.withheld[name] = made.by
         elif made.replayed:
             self.replayed += 1
         else:
@@ -110,6 +120,7 @@ class Context:
             raise BadInput("call", f"{request.action} is an effect: use ctx.effect")
         standing = self._board.read().for_job(self._job, (request.vendor,))
         if request.paid and standing.paid_calls_closed_by is not None:
+            self.withheld[request.action] = standing.paid_calls_closed_by
             return Withheld(standing.paid_calls_closed_by)
         timeout_s = self._deadline.remaining_s - RECORD_MARGIN_S
         if timeout_s <= 0:

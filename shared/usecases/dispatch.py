@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.core import lifecycle
-from shared.core.admission import BudgetGate
+from shared.core.admission import BudgetGate, CapacityGate
 from shared.core.admission import admit as ask
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Job, Status
@@ -22,6 +22,8 @@ MAX_DELAY_S = 900
 AGING_S = 60
 """A minute of waiting counts as one priority: urgent jobs jump ahead, none is starved."""
 SEND_EACH = 10
+LOOKS_PAST = 25
+"""So many are looked at behind a full line, in a lane whose tasks do not all spend the same accounts."""
 TURNS_BACK_S = 10
 """So far back a run looks for promised turns behind a backlog: more than the pause between two runs."""
 
@@ -80,7 +82,9 @@ def dispatch(
         done.paced += 1
         turns = _turns_behind(entries, lane, now, horizon_s, limit, jobs)
     ready: list[tuple[Job, Message]] = []
-    line_full = False
+    full: set[str] = set()
+    """Tasks at the end of whose line a turn is too far off."""
+    looks = LOOKS_PAST if lane.task_vendors else 0
     for entry in (*turns.values(), *entries):
         if clock.now() >= stop_at:
             break
@@ -88,10 +92,13 @@ def dispatch(
             # Its turn cannot be known so early; the run looks again when it is near.
             done.paced += 1
             continue
-        if line_full and not entry.timed:
-            # Behind one whose turn is too far off, and with no turn of its own: not worth a read.
-            done.paced += 1
-            continue
+        if full and not entry.timed:
+            # Behind one whose turn is too far off, and with no turn of its own: worth a read only where it may be a job
+            # of a task that spends other accounts.
+            if not looks:
+                done.paced += 1
+                continue
+            looks -= 1
         done.nominated += 1
         job = _nominee(entry, jobs, clock, telemetry)
         if job is None:
@@ -102,15 +109,19 @@ def dispatch(
             continue
         now = clock.now()
         start = max(now, job.runnable_at)
-        verdict = ask(job, viewer.of(lane.name), start)
+        verdict = ask(job, viewer.of(lane.name, job.task), start)
         turn = verdict.starts_at(start, max(0.0, horizon_s - (start - now).total_seconds()))
         if turn is None:
             done.held += 1
             paced = verdict.blocked is not None and verdict.blocked.gate == BudgetGate.name
             done.paced += paced
-            line_full = line_full or (paced and job.permit_at is None)
+            if paced and job.permit_at is None:
+                full.add(job.task)
             if job.blocked_by != verdict.reason:
                 _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
+            if verdict.closed(CapacityGate.name):
+                # The lane's queue is full for everybody: nobody behind is worth a read.
+                break
             continue
         # Its own time, or a probe's, has to have come when it arrives; a turn may come a second early, that is what a
         # burst is for.
@@ -123,7 +134,8 @@ def dispatch(
             ready = []
     done.sent += _hand_off(ready, jobs, queues, clock)
     if done.paced:
-        viewer.left_behind(lane)
+        for task in full or (None,):
+            viewer.left_behind(lane, task)
     viewer.write_lines()
     if done.nominated:
         telemetry.event("dispatched", lane=lane.name, **done.counts())

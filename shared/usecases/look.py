@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from shared.core.account import AccountSpec
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.lane import LaneSpec
+from shared.core.message import QueueDepth
 from shared.core.ports import (
     BudgetLedger,
     Clock,
@@ -19,6 +20,9 @@ from shared.core.ports import (
     Telemetry,
 )
 from shared.core.signals import Moved, Signals
+
+NO_QUEUE = QueueDepth(visible=0, in_flight=0)
+"""Of a lane that is started by runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,7 @@ class Lookout:
         """The lane's signals now; None, said as an event, when they cannot be read."""
         now = self.clock.now()
         try:
-            queue = self.queues.depth(lane.name)
+            queue = NO_QUEUE if lane.admission == "scheduled" else self.queues.depth(lane.name)
             return Signals(
                 at=now,
                 minutes=tuple(self.signals.minutes(lane.name, since=now - timedelta(seconds=self.window_s))),
@@ -50,14 +54,15 @@ class Lookout:
                 oldest_due_at=self._oldest_due(lane, now),
                 moved=moved,
                 shut=frozenset(self._shut(lane)),
+                minute_s=lane.minute_s,
             )
         except (Unavailable, UnreadableRow) as exc:
             self.telemetry.error("signals_unreadable", exc, lane=lane.name)
             return None
 
     def _oldest_due(self, lane: LaneSpec, now: datetime) -> datetime | None:
-        if lane.admission == "fair":
-            # Its index is by tenant: what waits there is judged by its own rules.
+        if lane.admission != "on_enqueue":
+            # By tenant, or for the next run: what waits there is judged by its own rules.
             return None
         return min((entry.due for entry in self.jobs.waiting(lane, due_before=now, limit=1)), default=None)
 

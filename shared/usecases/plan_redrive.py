@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
 from shared.core.cohort import Chosen
 from shared.core.effects import EffectRow
 from shared.core.errors import BadInput
 from shared.core.job import Job
-from shared.core.plan import VALID_FOR, Plan, entry_of, manifest_hash, said
+from shared.core.plan import VALID_FOR, Entry, Plan, entry_of, manifest_hash, said
 from shared.core.plan_ports import PlanStore
 from shared.core.ports import Clock, EffectStore, History, JobStore
 from shared.core.redrive import obstacle
@@ -30,6 +30,7 @@ class Planned:
     """The plan, and the jobs that were meant and must not be replayed, each with the reason."""
 
     plan: Plan
+    manifest: tuple[Entry, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     unreadable: int = 0
 
@@ -45,12 +46,14 @@ def plan_redrive(
     history: History,
     clock: Clock,
     estimate: Callable[[Sequence[Job]], Mapping[str, str]] = lambda jobs: {},
+    native: Callable[[Planned], int] | None = None,
     valid_for: timedelta = VALID_FOR,
     threads: int = 1,
 ) -> Planned:
     """Freeze a manifest of every failed job that is meant. Jobs that must not be replayed are left out, by name.
 
     Nothing is released: the plan needs somebody else's approval, and its start looks at everything again.
+    `native` looks at a plan that is to be moved by SQS, and tells its rate or raises BadInput.
     """
     text = cause_of(cause)
     if not timedelta(0) < valid_for <= VALID_FOR:
@@ -81,9 +84,15 @@ def plan_redrive(
         chosen=_words(chosen),
         estimate=dict(estimate(meant)),
     )
+    planned = Planned(plan=plan, manifest=tuple(manifest), refused=tuple(refused.items()), unreadable=found.unreadable)
+    if native is not None:
+        plan = replace(plan, rate=native(planned))
+        planned = replace(planned, plan=plan)
     persist(lambda: plans.put(plan, manifest), clock)
-    tell(plan, "planned", by, {"cause": text, "count": plan.count, "hash": plan.hash}, history, clock)
-    return Planned(plan=plan, refused=tuple(refused.items()), unreadable=found.unreadable)
+    detail: dict[str, object] = {"cause": text, "count": plan.count, "hash": plan.hash}
+    detail |= {} if plan.rate is None else {"rate": plan.rate}
+    tell(plan, "planned", by, detail, history, clock)
+    return planned
 
 
 def obstacles(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum
 
@@ -19,7 +19,7 @@ from shared.core.errors import (
     Unavailable,
     UnreadableRow,
 )
-from shared.core.job import Category, Job, Status
+from shared.core.job import CANARY, NATIVE, Category, Job, Status
 from shared.core.lane import POISON_RECEIVES, LaneSpec
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, checked
 from shared.core.ports import (
@@ -33,7 +33,7 @@ from shared.core.ports import (
     Telemetry,
     Vendor,
 )
-from shared.core.switches import lane_scopes
+from shared.core.switches import Switches, lane_scopes
 from shared.usecases.budgets import Budgets
 from shared.usecases.context import Context, Task
 from shared.usecases.deadline import Deadline
@@ -107,17 +107,28 @@ def _attempt(delivery: Delivery, worker: Worker, by: str, deadline: Deadline) ->
     if deadline.remaining_s <= 0:
         return Answer.RETURN
     job_id = delivery.job_id
-    if worker.board.read().standing(lane_scopes(worker.lane.name, worker.lane.vendors)).closes_claims:
+    switches = worker.board.read()
+    if switches.standing(lane_scopes(worker.lane.name, worker.lane.shared_vendors)).closes_claims:
         return _hold_unclaimed(job_id, delivery, worker)
+    if switches.standing(switches.entries).closes_admission:
+        held = _hold_moved(job_id, worker, switches)
+        if held is not None:
+            return held
     job = _take(job_id, delivery, worker, by)
     if not isinstance(job, Job):
         return job
+    work_on(job, worker, deadline, receive_count=delivery.receive_count)
+    return Answer.ACKNOWLEDGE
+
+
+def work_on(job: Job, worker: Worker, deadline: Deadline, *, receive_count: int = 1) -> Job:
+    """One attempt at a claimed job: its task is run, its end written. Raises ClaimLost when it is somebody else's."""
     worker.tally.claimed(job, worker.clock.now())
     try:
-        outcome = _outcome_of(job, delivery, worker, deadline)
+        outcome = _outcome_of(job, receive_count, worker, deadline)
     except ControlUnreadable as exc:
         # Claimed, and the switches went out of sight: nothing more is sent, and no attempt is used for it.
-        worker.telemetry.error("attempt_store_fault", exc, job_id=job_id)
+        worker.telemetry.error("attempt_store_fault", exc, job_id=job.job_id)
         outcome = Defer(worker.clock.now() + timedelta(seconds=STORE_PAUSE_S), f"store:{exc.code}")
     after = settle(
         job,
@@ -129,7 +140,7 @@ def _attempt(delivery: Delivery, worker: Worker, by: str, deadline: Deadline) ->
         telemetry=worker.telemetry,
     )
     worker.tally.settled(after, outcome)
-    return Answer.ACKNOWLEDGE
+    return after
 
 
 def _take(job_id: str, delivery: Delivery, worker: Worker, by: str) -> Job | Answer:
@@ -170,8 +181,17 @@ def _hold_unclaimed(job_id: str, delivery: Delivery, worker: Worker) -> Answer:
         return Answer.RETURN
     if job.status is not Status.QUEUED:
         return _letter_back(job, delivery, worker)
-    standing = worker.board.read().for_job(job, worker.lane.vendors)
+    standing = worker.board.read().for_job(job, worker.lane.vendors_of(job.task))
     return _hold(job, f"switches:{standing.scope}", worker)
+
+
+def _hold_moved(job_id: str, worker: Worker, switches: Switches) -> Answer | None:
+    """A moved letter has passed no admission: while that is closed, its job waits like any other. None: go on."""
+    job = persist(lambda: worker.jobs.get(job_id), worker.clock)
+    if job is None or job.status is not Status.QUEUED or job.route != NATIVE:
+        return None
+    standing = switches.for_job(job, worker.lane.vendors_of(job.task))
+    return _hold(job, f"switches:{standing.scope}", worker) if standing.closes_admission else None
 
 
 def _letter_back(job: Job, delivery: Delivery, worker: Worker) -> Answer:
@@ -197,20 +217,25 @@ def _hold(job: Job, reason: str, worker: Worker) -> Answer:
     return Answer.ACKNOWLEDGE
 
 
-def _outcome_of(job: Job, delivery: Delivery, worker: Worker, deadline: Deadline) -> Outcome:
+def _outcome_of(job: Job, receive_count: int, worker: Worker, deadline: Deadline) -> Outcome:
     """Run the task, or say why it is not run."""
     now = worker.clock.now()
-    if lifecycle.is_poison(job, delivery.receive_count, POISON_RECEIVES):
+    if lifecycle.is_poison(job, receive_count, POISON_RECEIVES):
         return Fail(Category.POISON, "receives_exhausted")
-    task = worker.tasks.get(job.task)
+    task = _canary if job.task == CANARY else worker.tasks.get(job.task)
     if task is None:
         return Fail(Category.MALFORMED, "unknown_task")
     if job.task_version != TASK_VERSION:
         return Fail(Category.MALFORMED, "unknown_task_version")
-    standing = worker.board.read().for_job(job, worker.lane.vendors)
+    standing = worker.board.read().for_job(job, worker.lane.vendors_of(job.task))
     if standing.closes_claims:
         return Defer(now + timedelta(seconds=SWITCH_HOLD_S), f"switches:{standing.scope}")
     return _run(task, job, worker, deadline.within(worker.lane.job_timeout_s))
+
+
+def _canary(job: Job, ctx: Context) -> Outcome:
+    """That it got here and ends is all it is for: no effect, no call."""
+    return Done(CANARY)
 
 
 def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
@@ -235,6 +260,7 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         clock=worker.clock,
         deadline=deadline,
         accounts=worker.accounts,
+        routing=worker.lane.routing,
     )
     try:
         returned: object = task(job, ctx)
@@ -255,6 +281,8 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
     finally:
         maker.spender.close()
     outcome = checked(returned)
-    if isinstance(outcome, Done) and ctx.replayed and not ctx.sent and not ctx.withheld:
-        return Done("already_done", outcome.ref)
-    return outcome
+    if not isinstance(outcome, Done):
+        return outcome
+    if ctx.replayed and not ctx.sent and not ctx.withheld:
+        return replace(outcome, result="already_done")
+    return replace(outcome, withheld=ctx.withheld)

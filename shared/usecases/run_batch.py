@@ -49,7 +49,7 @@ def run_batch(
     worker.budgets.give_back()
     write_tally(
         worker.tally,
-        lane=worker.lane.name,
+        lane=worker.lane,
         signals=worker.signals,
         clock=worker.clock,
         telemetry=worker.telemetry,

@@ -38,7 +38,8 @@ def run_dispatch(
     clock: Clock,
     telemetry: Telemetry,
 ) -> dict[str, int]:
-    """The counts of one run, by lane."""
+    """The counts of one run, by lane; lanes whose jobs are taken by runs of their own are left to those."""
+    lanes = {name: lane for name, lane in lanes.items() if lane.run is None}
     counts: Counter[str] = Counter()
     next_run = clock.now() + timedelta(seconds=period_s)
 
@@ -47,7 +48,8 @@ def run_dispatch(
             lane,
             look_ahead_s=period_s + LOOK_AHEAD_MARGIN_S,
             horizon_s=horizon_s,
-            limit=_limit(viewer.accounts_of(lane), horizon_s, clock.now()),
+            # As many as the task that is held back least could start.
+            limit=max(_limit(viewer.accounts_of(lane, task), horizon_s, clock.now()) for task in lane.tasks),
             stop_at=stop_at,
             jobs=jobs,
             queues=queues,

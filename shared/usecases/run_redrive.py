@@ -15,10 +15,12 @@ from datetime import datetime, timedelta
 from shared.core import lifecycle
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.history import HistoryEvent
-from shared.core.job import Job
+from shared.core.job import NATIVE, Job
 from shared.core.lane import LaneSpec
+from shared.core.message import QueueDepth
+from shared.core.native import Begin
 from shared.core.plan import Ending, Entry, Fate, Plan, PlanState, Progress, Step, fate_of, manifest_hash
-from shared.core.plan_ports import PlanStore
+from shared.core.plan_ports import MoveTasks, PlanStore
 from shared.core.ports import Clock, DeadLetterQueues, History, JobStore, LaneQueues, Telemetry
 from shared.core.redrive import LOOK_S, Decision, Finish, Look, Release, Room, Stop, Wait, decide, room
 from shared.usecases.persist import persist
@@ -38,6 +40,8 @@ class Redriver:
     viewer: Viewer
     clock: Clock
     telemetry: Telemetry
+    moves: MoveTasks | None = None
+    """Needed by a native plan alone."""
 
     def run(self, lane: LaneSpec, *, stop_at: datetime, look_s: float = LOOK_S) -> dict[str, int]:
         """Go on with the plan that has the lane, until `stop_at` at the latest; the counts of this run."""
@@ -48,13 +52,20 @@ class Redriver:
         progress = Progress(steps=persist(lambda: self.plans.steps(plan.plan_id), self.clock))
         if progress.ended is not None:
             return {}
-        run = _Run(with_=self, lane=lane, plan=plan, progress=progress, look_s=look_s)
+        run = self._run_of(plan)(with_=self, lane=lane, plan=plan, progress=progress, look_s=look_s)
         run.go(stop_at)
-        return {f"{lane.name}.released": run.released, f"{lane.name}.ended": len(run.seen)}
+        return {f"{lane.name}.released": run.released, f"{lane.name}.ended": run.counts.total() - len(progress.fates)}
+
+    def _run_of(self, plan: Plan) -> type[Run]:
+        if plan.rate is None:
+            return Run
+        from shared.usecases.run_native import NativeRun
+
+        return NativeRun
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
+class Run:
     """One run of one plan: what it knows, and what it has found out."""
 
     with_: Redriver
@@ -70,30 +81,46 @@ class _Run:
     letters: int | None = None
     quiet: int = 0
     released: int = 0
+    begun: bool = False
+    stopping: str = ""
 
     def go(self, stop_at: datetime) -> None:
         """Look, decide, do; again until the plan is over or the time is."""
         clock = self.with_.clock
         self._take_up()
         if manifest_hash(self.manifest) != self.plan.hash:
-            self._end(Ending.STOPPED, "manifest: it is not the one that was approved")
+            self._do(Stop("manifest: it is not the one that was approved"), stop_at)
             return
         while True:
             decision = self._look()
-            match decision:
-                case Finish():
-                    self._end(Ending.FINISHED, "")
-                    return
-                case Stop(reason=reason):
-                    self._end(Ending.ABORTED if reason == ABORTED else Ending.STOPPED, reason)
-                    return
-                case Release(count=count):
-                    self._release(count)
-            if clock.now() + timedelta(seconds=self.look_s) >= stop_at:
+            if self._do(decision, stop_at):
+                return
+            if clock.now() + timedelta(seconds=self.look_s) >= stop_at or self._until_a_run(decision):
                 break
-            clock.sleep(self.look_s)
+            clock.sleep(self._pause_s(decision))
         self._collect()
         self._step(decision.reason if isinstance(decision, Wait) else "")
+
+    def _do(self, decision: Decision | Begin, stop_at: datetime) -> bool:
+        """Act on a decision; True when the run is over."""
+        match decision:
+            case Finish():
+                self._end(Ending.FINISHED, "")
+                return True
+            case Stop(reason=reason):
+                self._end(Ending.ABORTED if reason == ABORTED else Ending.STOPPED, reason)
+                return True
+            case Release(count=count):
+                self._release(count)
+        return False
+
+    def _pause_s(self, decision: Decision | Begin) -> float:
+        return self.look_s
+
+    def _until_a_run(self, decision: Decision | Begin) -> bool:
+        """True when only a run of the lane can change anything, which may be an hour away: one look a minute will do,
+        and the next run of the executor has it."""
+        return self.lane.run is not None and isinstance(decision, Wait)
 
     def _take_up(self) -> None:
         """Where the runs before ended, and what the last one did without having been able to say so."""
@@ -112,29 +139,31 @@ class _Run:
             self.open[entry.job_id] = entry
             self.tried += 1
 
-    def _look(self) -> Decision:
+    def _look(self) -> Decision | Begin:
         clock, dead_letters = self.with_.clock, self.with_.dead_letters
         plan = persist(lambda: self.with_.plans.get(self.plan.plan_id), clock)
         self._collect()
         if plan is None or plan.state is not PlanState.RUNNING:
             return Stop(ABORTED)
-        depth = persist(lambda: dead_letters.depth(self.lane.name), clock).total
-        self.letters = depth if self.letters is None else min(self.letters, depth)
+        depth = persist(lambda: dead_letters.depth(self.lane.name), clock)
+        self.letters = depth.total if self.letters is None else min(self.letters, depth.total)
         space = self._room()
         self.quiet = self.quiet + 1 if space.quiet else 0
-        return decide(
-            Look(
-                left=len(self.manifest) - self.tried,
-                open=len(self.open),
-                fates=self.counts,
-                letters=depth,
-                fewest_letters=self.letters,
-                quiet_looks=self.quiet,
-                room=space.count,
-                held_by=space.held_by,
-                shut=space.shut,
-            )
+        look = Look(
+            left=len(self.manifest) - self.tried,
+            open=len(self.open),
+            fates=self.counts,
+            letters=depth.total,
+            fewest_letters=self.letters,
+            quiet_looks=self.quiet,
+            room=space.count,
+            held_by=space.held_by,
+            shut=space.shut,
         )
+        return self._decide(look, depth)
+
+    def _decide(self, look: Look, depth: QueueDepth) -> Decision | Begin:
+        return decide(look)
 
     def _room(self) -> Room:
         """What fits now, for the next job of the manifest."""
@@ -144,16 +173,24 @@ class _Run:
         if job is None or not self.manifest[self.tried].holds(job):
             # It takes no room: its turn only writes down that it changed.
             return Room(count=1)
-        now, viewer, queues = self.with_.clock.now(), self.with_.viewer, self.with_.queues
+        now, viewer = self.with_.clock.now(), self.with_.viewer
         return room(
             lifecycle.replayed(job, self.plan.plan_id, now),
-            viewer.of(self.lane.name),
+            viewer.of(self.lane.name, job.task),
             now,
             self.look_s,
-            backlog=viewer.backlog(self.lane),
-            # What was released a moment ago may not have reached the queue yet.
-            busy=max(persist(lambda: queues.depth(self.lane.name), self.with_.clock).total, len(self.open)),
+            backlog=viewer.backlog(self.lane, job.task),
+            busy=self._busy(),
+            under_way=len(self.open),
         )
+
+    def _busy(self) -> int:
+        """Jobs that run or wait for a worker; a lane with runs has no queue to ask."""
+        if self.lane.run is not None:
+            return len(self.open)
+        depth = persist(lambda: self.with_.queues.depth(self.lane.name), self.with_.clock)
+        # What was released a moment ago may not have reached the queue yet.
+        return max(depth.total, len(self.open))
 
     def _release(self, count: int) -> None:
         """Let the next `count` jobs go. One that is not any more as it was planned is left alone."""
@@ -176,7 +213,8 @@ class _Run:
             return None
         if not entry.holds(job):
             return Fate.CHANGED
-        after = lifecycle.replayed(job, self.plan.plan_id, self.with_.clock.now())
+        route = None if self.plan.rate is None else NATIVE
+        after = lifecycle.replayed(job, self.plan.plan_id, self.with_.clock.now(), route=route)
         try:
             persist(lambda: self.with_.jobs.move(job, after), self.with_.clock)
         except RowMoved as moved:
@@ -235,12 +273,21 @@ class _Run:
             letters=self.letters or 0,
             quiet=self.quiet,
             waits_for=waits_for,
+            begun=self.begun,
+            stopping=self.stopping,
             ending=ending,
         )
-        same = last is not None and (last.tried, last.quiet, last.waits_for) == (step.tried, step.quiet, waits_for)
+        same = last is not None and _standing(last) == _standing(step)
         if same and not step.fates and ending is None:
             return True
-        return persist(lambda: self.with_.plans.add_step(self.plan.plan_id, step), self.with_.clock)
+        written = persist(lambda: self.with_.plans.add_step(self.plan.plan_id, step), self.with_.clock)
+        if written:
+            self.progress, self.seen = Progress(steps=(*self.progress.steps, step)), {}
+        return written
 
 
 ABORTED = "aborted: an operator withdrew it"
+
+
+def _standing(step: Step) -> tuple[object, ...]:
+    return step.tried, step.quiet, step.waits_for, step.begun, step.stopping

@@ -13,6 +13,8 @@ from shared.core.ports import Clock, Ledger, Telemetry
 from shared.core.schedule import Overlap, RunRecord, ScheduleRule, is_going, made_up, missed, slot_at, slots_in_sight
 from shared.usecases.persist import persist
 
+BY_HAND = "+"
+"""In the slot of a run that a person started, between its time and the id of the request."""
 BY_RULE = ScheduleRule()
 """Missed slots stay missed and no two runs overlap."""
 
@@ -33,13 +35,16 @@ def run_slot(
     clock: Clock,
     telemetry: Telemetry,
     rule: ScheduleRule = BY_RULE,
+    manual: str | None = None,
 ) -> RunRecord | None:
     """The record of the run, or None when its slot was taken or the run before is still going (said as an event).
 
     `time_limit_s` is what the platform gives a run: a record without an end that is older belongs to a dead one.
+    `manual`: the id of a person's request; such a run has a slot of its own and makes nothing up.
     """
     started = clock.now()
-    run = RunRecord(schedule=schedule, slot=slot_of(started, period_s), run_id=run_id, started_at=started)
+    slot = slot_of(started, period_s) if manual is None else f"{iso(started)}{BY_HAND}{manual}"
+    run = RunRecord(schedule=schedule, slot=slot, run_id=run_id, started_at=started)
     if not persist(lambda: ledger.open_run(run), clock):
         _skipped(run, "slot_taken", telemetry)
         return None
@@ -59,7 +64,7 @@ def run_slot(
         return closed
 
     # The run's own record stays open meanwhile, so that the next one waits for all of it.
-    for late in _made_up(run, others, period_s, rule, telemetry):
+    for late in _made_up(run, others, period_s, rule, telemetry) if manual is None else ():
         again = replace(run, slot=iso(late), started_at=clock.now())
         if persist(partial(ledger.open_run, again), clock):
             finish(again)
@@ -71,12 +76,13 @@ def _made_up(
 ) -> list[datetime]:
     """The missed slots that the rule gives back; a gap is said in any case."""
     slot = parse(run.slot)
-    last = max((earlier for other in others if (earlier := parse(other.slot)) < slot), default=None)
+    slots = (parse(other.slot) for other in others if BY_HAND not in other.slot)
+    last = max((earlier for earlier in slots if earlier < slot), default=None)
     count = missed(slot, last, period_s)
-    slots = made_up(slot, last, period_s, rule.misfire)
+    late = made_up(slot, last, period_s, rule.misfire)
     if count:
-        telemetry.event("run_missed", schedule=run.schedule, missed=count, made_up=len(slots))
-    return slots
+        telemetry.event("run_missed", schedule=run.schedule, missed=count, made_up=len(late))
+    return late
 
 
 def _close(run: RunRecord, counts: Mapping[str, int], ledger: Ledger, clock: Clock) -> RunRecord:

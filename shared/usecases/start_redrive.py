@@ -11,8 +11,9 @@ from shared.core.lane import LaneSpec
 from shared.core.plan import Entry, Plan, PlanState, Progress, manifest_hash, said
 from shared.core.plan_ports import PlanStore
 from shared.core.ports import Clock, EffectStore, History, JobStore
-from shared.core.switches import Switches
+from shared.core.switches import Switches, lane_scopes, scopes_of
 from shared.usecases.approve_redrive import AGAIN, refusal
+from shared.usecases.native_redrive import NativeDesk
 from shared.usecases.persist import persist
 from shared.usecases.plan_redrive import cause_of, obstacles, tell, the_plan
 from shared.usecases.steer import reason_of
@@ -29,6 +30,7 @@ def start_redrive(
     plans: PlanStore,
     history: History,
     clock: Clock,
+    native: NativeDesk | None = None,
     threads: int = 1,
 ) -> Plan:
     """Approved → running, if every prerequisite holds now; the executor's next run begins with the canary.
@@ -43,21 +45,31 @@ def start_redrive(
     manifest = persist(lambda: plans.manifest(plan_id), clock)
     if manifest_hash(manifest) != plan.hash:
         raise BadInput("plan", f"{plan_id}: its manifest is not the one that was approved: {AGAIN}")
-    standing = switches.standing(("all", f"lane/{lane.name}", *(f"vendor/{vendor}" for vendor in lane.vendors)))
+    rows = _rows(manifest, jobs, clock, threads)
+    there = [job for job in rows if job is not None]
+    scopes = dict.fromkeys(scope for job in there for scope in scopes_of(job, lane.vendors_of(job.task)))
+    if plan.rate is None:
+        # A job under a task or a tenant that is closed waits for its own; a moved letter would not.
+        called = dict.fromkeys(vendor for job in there for vendor in lane.vendors_of(job.task))
+        scopes = dict.fromkeys(lane_scopes(lane.name, called))
+    standing = switches.standing(scopes)
     if standing.closes_admission:
         raise BadInput(
             "switches",
             f"{standing.scope} is {standing.level.word}: nothing would start. When the cause is gone, open it with"
             f" `penstock control set {standing.scope} route_only`, the safe level for a replay",
         )
-    rows = _rows(manifest, jobs, clock, threads)
     changed = [entry.job_id for entry, job in zip(manifest, rows, strict=True) if not entry.holds(job)]
     if changed:
         raise BadInput("plan", f"{plan_id}: {said(changed)} changed since it was planned: {AGAIN}")
-    refused = obstacles([job for job in rows if job is not None], effects, clock, now, threads)
+    refused = obstacles(there, effects, clock, now, threads)
     if refused:
         job_id, why = next(iter(refused.items()))
         raise BadInput("plan", f"{plan_id}: {job_id} cannot be replayed: {why}; then {AGAIN}")
+    if plan.rate is not None:
+        if native is None:
+            raise BadInput("plan", f"{plan_id} is a native redrive, which this stage has no move tasks for")
+        native.check(manifest, plan.rate)
     _take_lane(plan, plans, clock)
     try:
         started = persist(lambda: plans.start(plan, by=by, now=now), clock)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from shared.core import lifecycle
+from shared.core.batch import BatchState
+from shared.core.batch_ports import BatchStore
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
@@ -43,15 +45,27 @@ def sweep(
     dead_letters: DeadLetterQueues,
     clock: Clock,
     telemetry: Telemetry,
+    batches: BatchStore | None = None,
 ) -> Swept:
     """Recover stale run claims; send dead letters again that were moved without a plan; report jobs that have been due
     for minutes and still wait."""
     done = Swept()
     now = clock.now()
     stale_before = now - timedelta(seconds=lane.claim_timeout_s)
-    for entry in jobs.claimed_by_runs(lane, before=stale_before, limit=LIMIT):
+    stale = jobs.claimed_by_runs(lane, before=stale_before, limit=LIMIT)
+    kept: frozenset[tuple[str, int]] = frozenset()
+    if stale and batches is not None:
+        try:
+            kept = _in_batches(lane, batches, clock)
+            # Those that are kept must not hide the dead ones behind them.
+            stale = jobs.claimed_by_runs(lane, before=stale_before, limit=LIMIT + len(kept))
+        except UnreadableRow as exc:
+            # Perhaps the batch that nobody can read has them: nobody is sent back before an operator has looked.
+            telemetry.error("batch_unreadable", exc, lane=lane.name)
+            stale = []
+    for entry in stale:
         job = _row(entry.job_id, jobs, clock, telemetry)
-        if job is not None and lifecycle.is_stale(job, lane, now):
+        if job is not None and lifecycle.is_stale(job, lane, now) and (job.job_id, job.fence) not in kept:
             done.recovered += (
                 recover(job, lane, jobs=jobs, effects=effects, clock=clock, telemetry=telemetry) is not None
             )
@@ -59,11 +73,25 @@ def sweep(
         job = _row(entry.job_id, jobs, clock, telemetry)
         if job is not None and job.status is Status.FAILED and job.waits:
             done.letters += _send_letter(job, jobs, dead_letters, clock)
+    if lane.run is not None:
+        # Waiting for the next run is no delay.
+        return done
     overdue = jobs.waiting(lane, due_before=now - timedelta(seconds=OVERDUE_S), limit=LIMIT)
     done.overdue = len(overdue)
     if overdue:
         telemetry.event("waiting_overdue", lane=lane.name, count=len(overdue))
     return done
+
+
+def _in_batches(lane: LaneSpec, batches: BatchStore, clock: Clock) -> frozenset[tuple[str, int]]:
+    """Claims that a batch under way was begun with: perhaps the provider has them. The next run finds out by the tag;
+    sent back now they might be paid for twice."""
+    return frozenset(
+        (member.job_id, member.fence)
+        for batch in persist(lambda: batches.under_way(lane.name), clock)
+        if batch.state is not BatchState.HANDED
+        for member in persist(lambda: batches.members(batch.tag), clock)  # noqa: B023
+    )
 
 
 def _send_letter(job: Job, jobs: JobStore, dead_letters: DeadLetterQueues, clock: Clock) -> bool:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from shared.core.effects import Accepted, Answer, Refused, Unknown
 from shared.core.job import Job, Status
+from shared.core.lane import LaneSpec
 from shared.core.outcome import Fail, Outcome, Retry
 from shared.core.ports import Clock, SignalLedger, Telemetry
 from shared.core.signals import Counts, VendorCounts
@@ -65,12 +66,14 @@ class Tally:
             self._counts += more
 
 
-def write_tally(tally: Tally, *, lane: str, signals: SignalLedger | None, clock: Clock, telemetry: Telemetry) -> None:
+def write_tally(
+    tally: Tally, *, lane: LaneSpec, signals: SignalLedger | None, clock: Clock, telemetry: Telemetry
+) -> None:
     """One write for all that was counted. Never raises: a batch is not undone because nobody could be told of it."""
     counts = tally.take()
     if signals is None or counts.nothing:
         return
     try:
-        signals.add(lane, clock.now(), counts)
+        signals.add(lane.name, clock.now(), counts, minute_s=lane.minute_s)
     except Exception as exc:
-        telemetry.error("signals_unwritten", exc, lane=lane)
+        telemetry.error("signals_unwritten", exc, lane=lane.name)

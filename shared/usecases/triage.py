@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shared.contract import envelope
 from shared.core import lifecycle
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Category, Job, Status
@@ -78,10 +79,17 @@ class Triage:
         if job is None:
             return self._quarantine(message, "job_missing", lane, done)
         if job.status is Status.QUEUED:
-            return job.waits or self._died_unclaimed(job, lane, done)
+            return job.waits or self._queued(job, message, lane, done)
         if job.status is Status.PROCESSING:
             return self._claimed(job, lane)
         return job.status is not Status.FAILED
+
+    def _queued(self, job: Job, message: DeadMessage, lane: LaneSpec, done: Triaged) -> bool:
+        """A ticket here has died. A dead letter is that of a job which a plan let go: the ticket of a native redrive,
+        and of no use otherwise."""
+        if envelope.is_dead_letter(message.body):
+            return job.route is None
+        return self._died_unclaimed(job, lane, done)
 
     def _died_unclaimed(self, job: Job, lane: LaneSpec, done: Triaged) -> bool:
         """Ten receives and no claim: the platform failed, not the job. Its own dead letter follows by the stream."""

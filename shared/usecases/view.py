@@ -50,19 +50,21 @@ class Viewer:
         self._urgent_us: dict[str, int] = {}
         self._backlogs_us: dict[str, int] = {}
 
-    def of(self, lane: str) -> View:
-        """The view for a lane's jobs, now."""
+    def of(self, lane: str, task: str | None = None) -> View:
+        """The view for a lane's jobs of a task, or of any task, now."""
         spec = self.lane(lane)
         return View(
             lane=spec,
             switches=self._board.read(),
             capacity=self._capacity_of(spec),
-            accounts=tuple(map(self._account, self.accounts_of(spec))),
+            accounts=tuple(map(self._account, self.accounts_of(spec, task))),
         )
 
-    def accounts_of(self, lane: LaneSpec) -> tuple[AccountSpec, ...]:
-        """The accounts a lane spends."""
-        return tuple(self._accounts[name] for name in lane.accounts)
+    def accounts_of(self, lane: LaneSpec, task: str | None = None) -> tuple[AccountSpec, ...]:
+        """The accounts a lane spends; for a task, those with the vendors that it calls."""
+        called = lane.vendors if task is None else lane.vendors_of(task)
+        every = (self._accounts[name] for name in lane.accounts)
+        return tuple(account for account in every if called == lane.vendors or account.vendor in called)
 
     def knows(self, lane: str) -> bool:
         """True for a lane of this stage."""
@@ -80,18 +82,18 @@ class Viewer:
         `write_lines` tells of it unless it is not `to_tell`."""
         seen_at, capacity = self._capacity[job.lane]
         self._capacity[job.lane] = (seen_at, Capacity(depth=capacity.depth + 1, limit=capacity.limit))
-        for account in self.accounts_of(self.lane(job.lane)):
+        for account in self.accounts_of(self.lane(job.lane), job.task):
             self._promise(account, job, rate.us_of(start), to_tell=to_tell)
 
-    def backlog(self, lane: LaneSpec) -> bool:
-        """True while jobs of an account of the lane wait in the table for their turn."""
+    def backlog(self, lane: LaneSpec, task: str | None = None) -> bool:
+        """True while jobs of an account of the lane, or of the task, wait in the table for their turn."""
         now_us = rate.us_of(self._clock.now())
-        return any(self._backlog_us(spec) > now_us for spec in self.accounts_of(lane))
+        return any(self._backlog_us(spec) > now_us for spec in self.accounts_of(lane, task))
 
-    def left_behind(self, lane: LaneSpec) -> None:
+    def left_behind(self, lane: LaneSpec, task: str | None = None) -> None:
         """Jobs of this lane wait for their turn at its accounts; `write_lines` tells it, if it is not known."""
         now_us = rate.us_of(self._clock.now())
-        for spec in self.accounts_of(lane):
+        for spec in self.accounts_of(lane, task):
             if self._budget(spec) is not None and self._backlog_us(spec) < now_us + BACKLOG_S * SECOND // 2:
                 self._backlogs_us[spec.name] = now_us + BACKLOG_S * SECOND
                 self._unwritten_us.setdefault(spec.name, 0)
@@ -199,6 +201,9 @@ class Viewer:
             return lane.baseline
 
     def _capacity_of(self, lane: LaneSpec) -> Capacity:
+        if lane.run is not None:
+            # It has no queue: a run takes as many as it may.
+            return Capacity(depth=0, limit=lane.run.max_jobs_per_run)
         now = self._clock.now()
         known = self._capacity.get(lane.name)
         if known is not None and now - known[0] < timedelta(seconds=CACHED_S):

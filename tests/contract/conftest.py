@@ -64,6 +64,6 @@ def _clients(**where: str) -> AwsClients:
             f"{service}_" if service == "lambda" else service: session.client(
                 service, config=settings(service, validate=True), **where
             )
-            for service in ("dynamodb", "sqs", "s3", "lambda", "iam")
+            for service in ("dynamodb", "sqs", "s3", "lambda", "iam", "events")
         }
     )

@@ -177,7 +177,38 @@ def test_a_corrupt_capacity_is_named(world: World, name: str, value: dict[str, A
         world.control.capacity("support")
 
 
+# ------------------------------------------------------------------------------------------------ opening
+@pytest.mark.req("C6")
+@pytest.mark.fault("E1")
+@pytest.mark.parametrize("level", [Level.NORMAL, Level.ROUTE_ONLY])
+def test_what_was_looked_at_is_opened_and_nothing_else(world: World, level: Level) -> None:
+    """To its default or to another level; an entry that somebody wrote meanwhile, or that is gone, stays as it is."""
+    seen, after = a_switch("lane/support", Level.DRAIN), a_switch("lane/support", level, by="alice")
+    assert not world.control.open_switch(after, seen)
+    for other in (a_switch("lane/support", Level.HALT, by="bob"), a_switch("lane/support", Level.DRAIN, why="again")):
+        world.control.set_switch(other)
+        assert not world.control.open_switch(after, seen)
+        assert world.control.switches().entries == {"lane/support": other}
+    world.control.set_switch(seen)
+    assert world.control.open_switch(after, seen)
+    assert world.control.switches().entries == ({} if level is Level.NORMAL else {"lane/support": after})
+
+
 # -------------------------------------------------------------------------------------------------- trips
+@pytest.mark.fault("E5")
+def test_a_trip_needs_no_other_entry_to_be_readable(world: World) -> None:
+    """What is open can be closed beside a corrupt entry; the corrupt one itself is not tripped."""
+    good = rows.switch_attribute(a_switch("all"))
+    assert good is not None
+    scopes = {"all": {"M": {**good["M"], "level": {"S": "sideways"}}}}
+    world.plant("control", {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}})
+    assert world.control.trip(a_switch("lane/support", Level.DRAIN))
+    assert not world.control.trip(a_switch("all", Level.DRAIN))
+    world.control.set_switch(a_switch("all", Level.HALT))
+    found = world.control.switches().entries
+    assert {scope: one.level for scope, one in found.items()} == {"all": Level.HALT, "lane/support": Level.DRAIN}
+
+
 @pytest.mark.req("C13")
 @pytest.mark.fault("E1")
 def test_a_trip_closes_what_is_open_and_nothing_else(world: World) -> None:

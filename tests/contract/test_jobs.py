@@ -48,6 +48,7 @@ def test_a_job_is_read_back_as_it_was_written(world: World) -> None:
         replay_count=2,
         last_error="vendor_timeout",
         last_error_at=NOW,
+        withheld={"reply": "lane/support", "chat": "tenant/support/acme@example.com"},
         routing_decision={"queue": "billing", "score": 0.5, "rules": [1, 2], "auto": True, "none": None},
     )
     for job in (plain, full):

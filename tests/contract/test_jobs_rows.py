@@ -10,7 +10,7 @@ from shared.adapters import rows
 from shared.contract import table
 from shared.core import lifecycle
 from shared.core.errors import UnreadableRow
-from shared.core.job import Category, Job, Status
+from shared.core.job import NATIVE, Category, Job, Status
 from shared.core.moment import iso
 from shared.core.outcome import Defer, Done, Fail
 from shared.core.ports import Claimed, NotClaimed
@@ -160,3 +160,20 @@ def test_only_an_ended_job_has_an_expiry(world: World) -> None:
     assert stored is not None
     assert table.TTL not in stored
     assert stored["replay_count"] == {"N": "1"}
+
+
+def test_a_route_lasts_until_the_claim(world: World) -> None:
+    """It is kept with the row that a native plan released, and the claim that its moved letter makes ends it."""
+    failed = a_job(status=Status.FAILED, category=Category.AUTH, fence=1)
+    world.jobs.put(failed)
+    released = lifecycle.replayed(failed, "p1", NOW, route=NATIVE)
+    world.jobs.move(failed, released)
+    seen = world.jobs.get(failed.job_id)
+    assert seen is not None
+    assert (seen.route, seen.waits) == (NATIVE, False)
+    answer = world.jobs.claim(failed.job_id, by="w1/a", now=NOW)
+    assert isinstance(answer, Claimed)
+    after = world.jobs.get(failed.job_id)
+    assert after == answer.job
+    assert after is not None
+    assert after.route is None

@@ -166,6 +166,18 @@ def test_a_step_is_written_once(world: World) -> None:
     assert world.plans.steps("p2") == ()
 
 
+def test_a_native_plan_and_its_steps_are_read_back(world: World) -> None:
+    """Its rate, that its move task was started, and why it stops."""
+    plan = put(world, rate=25)
+    assert world.plans.get("p1") == plan
+    steps = (
+        Step(number=0, at=NOW, tried=2, begun=True, waits_for="move task"),
+        Step(number=1, at=LATER, tried=2, begun=True, stopping="relapse: x", fates={"a": Fate.WITHDRAWN}),
+    )
+    assert all(world.plans.add_step("p1", step) for step in steps)
+    assert world.plans.steps("p1") == steps
+
+
 # ------------------------------------------------------------------------------------------- resolutions
 def a_resolution(**overrides: Any) -> Resolution:
     """What Ada found out."""

@@ -62,6 +62,14 @@ def test_minutes_are_apart_and_in_order(world: World) -> None:
     assert len(world.signals.minutes("support", since=NOW + 90 * SECOND)) == 2
 
 
+def test_a_lane_in_fast_time_has_minutes_of_its_own(world: World) -> None:
+    """Each of the length it counts by; all from the asked time on are given."""
+    for seconds in (0, 1, 2, 5):
+        world.signals.add("support", NOW + seconds * SECOND, Counts(claims=1), minute_s=2)
+    found = [(one.at, one.counts.claims) for one in world.signals.minutes("support", since=NOW)]
+    assert found == [(NOW, 2), (NOW + 2 * SECOND, 1), (NOW + 4 * SECOND, 1)]
+
+
 def test_nothing_is_not_written(world: World) -> None:
     """A batch in which nothing happened costs no call."""
     world.signals.add("support", NOW, Counts())

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from shared.adapters.attributes import Item
+from shared.adapters.aws.batches import DynamoDbBatchStore
 from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.adapters.aws.content import S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
@@ -22,6 +23,7 @@ from shared.adapters.aws.plans import DynamoDbPlanStore
 from shared.adapters.aws.queues import SqsLaneQueues
 from shared.adapters.aws.resolutions import DynamoDbResolutionStore
 from shared.adapters.aws.signals import DynamoDbSignalLedger
+from shared.adapters.memory.batches import MemoryBatchStore
 from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import VirtualClock
 from shared.adapters.memory.event_sources import MemoryActuator
@@ -38,6 +40,7 @@ from shared.adapters.memory.stores import (
 )
 from shared.adapters.meter import Meter
 from shared.contract import names, table
+from shared.core.batch_ports import BatchStore
 from shared.core.lane import LaneSpec
 from shared.core.plan_ports import PlanStore, ResolutionStore
 from shared.core.ports import (
@@ -53,7 +56,7 @@ from shared.core.ports import (
     Ledger,
     SignalLedger,
 )
-from tests.builders import a_lane
+from tests.builders import a_lane, a_run_lane
 from tests.contract.tables import create_queues, create_source, create_tables
 
 LANES: Mapping[str, LaneSpec] = {
@@ -62,7 +65,7 @@ LANES: Mapping[str, LaneSpec] = {
         a_lane(),
         a_lane(name="sharded", shards=3),
         a_lane(name="outreach", admission="fair"),
-        a_lane(name="rewrite", admission="scheduled"),
+        a_run_lane(),
     )
 }
 
@@ -111,6 +114,11 @@ class World(Protocol):
     @property
     def budgets(self) -> BudgetLedger:
         """The vendor accounts on the ledger table."""
+        ...
+
+    @property
+    def batches(self) -> BatchStore:
+        """Providers' batches on the ledger table."""
         ...
 
     @property
@@ -187,6 +195,7 @@ class MemoryWorld:
         self.control = MemoryControlStore(meter=self.meter)
         self.ledger = MemoryLedger(meter=self.meter)
         self.budgets = MemoryBudgetLedger()
+        self.batches = MemoryBatchStore(meter=self.meter)
         self.signals = MemorySignalLedger(meter=self.meter)
         self.history = MemoryHistory(meter=self.meter)
         self.plans, self.resolutions = MemoryPlanStore(), MemoryResolutionStore()
@@ -241,6 +250,7 @@ class AwsClients:
     s3: Any
     lambda_: Any
     iam: Any
+    events: Any
 
 
 class AwsWorld:
@@ -278,6 +288,10 @@ class AwsWorld:
     def other_budgets(self) -> DynamoDbBudgetLedger:
         """An adapter that has seen nothing yet."""
         return DynamoDbBudgetLedger(client=self._clients.dynamodb, table_name=self._table("ledger"), meter=self.meter)
+
+    @cached_property
+    def batches(self) -> DynamoDbBatchStore:
+        return DynamoDbBatchStore(client=self._clients.dynamodb, table_name=self._table("ledger"), meter=self.meter)
 
     @cached_property
     def signals(self) -> DynamoDbSignalLedger:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from typing import Any
 
+from functions.support.tasks import TASKS as SUPPORT
 from shared.adapters.memory.faults import Plan
 from shared.adapters.memory.vendor import MemoryVendor, Says
 from shared.core.account import AccountSpec
@@ -15,8 +17,9 @@ from shared.core.job import Job
 from shared.core.message import message_of
 from shared.core.ports import Clock
 from shared.core.rate import us_of
+from shared.core.routing import Routing
 from shared.usecases.enqueue import Enqueue
-from tests.builders import an_account
+from tests.builders import ROUTING, a_lane, an_account
 from tests.processes import PERIODS
 from tests.vendors_and_tasks import VendorKind, a_vendor
 from tests.world import World
@@ -67,6 +70,11 @@ class Walk:
     """The vendor account its sends are paid from."""
     spent_s: float = 0
     """So much of the account's time is spent beforehand: the first to ask is refused and waits for its turn."""
+    call_reply: Mapping[str, Any] | None = None
+    """What calls are answered with."""
+    payload: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What else its world is made of."""
     completes: bool = True
     """Ends `completed` when nothing goes wrong."""
 
@@ -79,12 +87,12 @@ class Walk:
         """The world of this walk, ready to run."""
 
         def vendor(clock: Clock) -> MemoryVendor:
-            made = a_vendor(kind, clock, of=ProbedVendor, script=self.says)
+            made = a_vendor(kind, clock, of=ProbedVendor, script=self.says, call_reply=self.call_reply)
             made.call_script.extend(self.calls_say)
             return made
 
         ports = options.pop("fresh_ports", dict)()
-        world = World(vendor=vendor, plan=plan, more_ports=ports, account=self.account, **options)
+        world = World(vendor=vendor, plan=plan, more_ports=ports, account=self.account, **self.options, **options)
         if self.account is not None and self.spent_s:
             world.budgets.spent(self.account, us_of(world.clock.now() + timedelta(seconds=self.spent_s)))
         if self.from_message:
@@ -92,7 +100,8 @@ class Walk:
         else:
             later = self.not_before_s
             at = None if later is None else world.clock.now() + timedelta(seconds=later)
-            world.enqueue(self.task, not_before=at)
+            more = {} if self.payload is None else {"payload": self.payload}
+            world.enqueue(self.task, not_before=at, **more)
         if self.message_lost:
             world.run_until_sent()
             for received in world.queues.receive(world.lane.name):
@@ -130,10 +139,24 @@ def _enqueued(task: str) -> tuple[Job, Enqueue, bytes]:
 
 ONE_EFFECT = Walk(name="one effect")
 TWO_EFFECTS = Walk(name="two effects", task="reply_and_tag")
+EVENT = Walk(
+    name="an event handled in full",
+    task="handle_event",
+    payload={"conversation_id": "tenant-1/event-1", "text": "Where is my invoice?"},
+    call_reply={"choices": [{"finish_reason": "stop", "message": {"content": '{"intent": "billing", "sure": true}'}}]},
+    options={
+        "tasks": SUPPORT,
+        "lane": a_lane(
+            tasks=tuple(SUPPORT), vendors=("helpdesk", "openai"), routing=Routing.from_mapping("routing", ROUTING)
+        ),
+    },
+)
+"""The real task of lane `support`: the model is asked, its answer is kept, and three effects follow."""
 ACCOUNT = an_account()
 WHOLE_WALKS = (
     ONE_EFFECT,
     TWO_EFFECTS,
+    EVENT,
     Walk(name="deferred by a 429", says=(Says.REFUSE_RATE,)),
     Walk(name="retried after a call", task="ask_and_reply", calls_say=(Says.UNKNOWN,)),
     Walk(name="given a time", not_before_s=90),

@@ -16,6 +16,8 @@ from shared.core.job import Status
 from tests.e2e.events import post, send_event
 from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage
 
+QUESTION = "A question about billing"
+
 
 def an_id() -> str:
     return f"evt-{uuid.uuid4().hex[:12]}"
@@ -27,11 +29,11 @@ def an_id() -> str:
 def test_a_signed_event_becomes_a_job_and_is_answered_once(stage: LocalStage, content_type: str) -> None:
     """Sent three times, as text or as bytes: one job, one reply at the vendor."""
     event_id = an_id()
-    first = send_event(stage, event_id, content_type=content_type)
+    first = send_event(stage, event_id, content_type=content_type, text=QUESTION)
     assert (first[0], first[1]["outcome"]) == (202, "created")
     job_id = first[1]["job_id"]
     for _ in range(2):
-        assert send_event(stage, event_id, content_type=content_type) == (
+        assert send_event(stage, event_id, content_type=content_type, text=QUESTION) == (
             200,
             {"outcome": "existing", "job_id": job_id},
         )

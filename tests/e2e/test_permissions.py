@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from infra.grants import GRANTS, INTAKE, WORKER, Resource
+from infra.grants import GRANTS, INTAKE, RUN_ROLES, WORKER, Resource, of_role
 from ops.local import stack
 from shared.contract import names
 from tests.e2e.paths import EXTRACTION, LANE, STAGE, LocalStage, walk_every_path
 from tests.e2e.redrive_paths import walk_a_redrive
+from tests.e2e.rewrite_paths import REWRITE, walk_the_rewrites
 
 UNUSED: dict[tuple[str, Resource, str], str] = {
     (WORKER, Resource.CONTENT_KEY, "kms:Decrypt"): "S3 calls it on the function's behalf",
     (WORKER, Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
     ("triage", Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
     (INTAKE, Resource.CONTENT_KEY, "kms:GenerateDataKey"): "S3 calls it on the function's behalf",
+    **{
+        (entry, Resource.CONTENT_KEY, f"kms:{action}"): "S3 calls it on the function's behalf"
+        for entry, actions in (
+            ("run_batch_submitter", ("Decrypt",)),
+            ("run_batch_collector", ("GenerateDataKey",)),
+            ("run_worker", ("Decrypt", "GenerateDataKey")),
+        )
+        for action in actions
+    },
+    **{
+        ("redriver", Resource.DEAD_LETTERS, f"sqs:{action}"): "no emulator has move tasks; a stub checks the requests"
+        for action in ("StartMessageMoveTask", "ListMessageMoveTasks", "CancelMessageMoveTask")
+    },
 }
 """Grants that no call on the local stack can show, each with its reason."""
 
@@ -22,6 +36,7 @@ UNUSED: dict[tuple[str, Resource, str], str] = {
 @pytest.fixture(scope="module")
 def called(stage: LocalStage) -> dict[str, set[tuple[str, str]]]:
     walk_every_path(stage)
+    walk_the_rewrites(stage)
     walk_a_redrive(stage)
     return stack.calls(stage.state.name)
 
@@ -34,6 +49,7 @@ def test_a_function_calls_what_it_is_granted_and_nothing_else(
     """Action by action, resource by resource; an exception is listed with its reason."""
     # One entry serves every worker: what any lane calls is needed.
     several = {WORKER: [names.worker(lane) for lane in (LANE, EXTRACTION)], INTAKE: [names.intake(LANE)]}
+    several |= {of_role(role): [names.run(REWRITE, role)] for role in RUN_ROLES}
     deployed = several.get(function, [function])
     calls = set().union(*(called.get(names.function(STAGE, name), set()) for name in deployed))
     made = {(_resource(arn, function), action) for action, arn in calls}
@@ -54,6 +70,8 @@ def _resource(arn: str, function: str) -> Resource:
         return Resource.WAITING if name == "jobs/index/waiting" else Resource(name)
     if kind == "sqs":
         return Resource.DEAD_LETTERS if tail.endswith("-dlq") else Resource.LANE_QUEUES
+    if kind == "events":
+        return Resource.EVENT_BUS
     if kind == "lambda":
         return Resource.EVENT_SOURCES
     # Keys of objects are not recorded; that the intake puts payloads alone, its role says.

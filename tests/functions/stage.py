@@ -12,21 +12,22 @@ from typing import Any
 import pytest
 
 from shared.adapters.memory.event_sources import MemoryActuator
+from shared.adapters.memory.feed import MemoryChangeFeed
 from shared.adapters.memory.vendor import MemoryVendor
 from shared.contract import env, envelope
 from shared.core.account import AccountSpec
 from shared.core.errors import UnreadableRow
-from shared.core.job import Job
+from shared.core.job import ENGINE_TENANT, Job
 from shared.core.ports import Clock
 from shared.runtime import governor, wiring
 from shared.runtime.settings import WorkerSettings
 from shared.usecases.context import Task
 from shared.usecases.run_attempt import Worker
-from tests.builders import a_job
+from tests.builders import ROUTING, a_job
 from tests.unit.usecases.desk import Desk
 from tests.vendors_and_tasks import VendorKind
 
-LANE = {"tasks": ["answer_event"], "vendors": ["helpdesk"], "parallel": 4, "batch_size": 10}
+LANE = {"tasks": ["answer_event"], "vendors": ["helpdesk"], "parallel": 4, "batch_size": 10, "routing": ROUTING}
 ENVIRONMENT = {
     env.STAGE: "test",
     env.LANE: "support",
@@ -40,10 +41,11 @@ ENVIRONMENT = {
     env.QUEUE_URLS: json.dumps({"support": "https://sqs/support"}),
     env.DLQ_URLS: json.dumps({"support": "https://sqs/support-dlq"}),
     env.VENDORS: "{}",
+    env.EVENT_BUS: "penstock-test",
     env.PERIOD_S: "60",
 }
 HANDLERS = (
-    *("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
+    *("stream", "feed", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
     *("support", "extraction"),
 )
 
@@ -65,6 +67,7 @@ class Stage:
 
     desk: Desk
     actuator: MemoryActuator
+    feed: Any = field(default_factory=MemoryChangeFeed)
     invocations: int = 0
     handlers: dict[str, Any] = field(default_factory=dict)
 
@@ -82,7 +85,9 @@ class Stage:
         return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
     def jobs(self) -> list[Job]:
-        return [row for row in self.desk.jobs.scan() if not isinstance(row, UnreadableRow)]
+        """Those that somebody asked for: the sweeper's canaries are left out."""
+        rows = self.desk.jobs.scan()
+        return [row for row in rows if not isinstance(row, UnreadableRow) and row.tenant != ENGINE_TENANT]
 
     def enqueue(self, key: str = "event-1", **more: Any) -> Job:
         """A job of the real task; its payload is a conversation of that name."""
@@ -98,14 +103,16 @@ def a_stage(
     tasks: Mapping[str, Task] | None = None,
     lane: str = "support",
     vendor: Callable[[Clock], MemoryVendor] | None = None,
+    model: Callable[[Clock], MemoryVendor] | None = None,
     account: AccountSpec | None = None,
 ) -> Iterator[Stage]:
-    """The handlers, wired to memory; `tasks` instead of the lane's own, `vendor` instead of one of the kind, and an
-    `account` that the lane spends."""
+    """The handlers, wired to memory; `tasks` instead of the lane's own, `vendor` instead of one of the kind, a `model`
+    beside it, and an `account` that the lane spends."""
     used = importlib.import_module(f"functions.{lane}.tasks").TASKS if tasks is None else tasks
     desk = Desk(kind=kind, tasks=used, name=lane, parallel=4, batch_size=10, account=account)
     if vendor is not None:
         desk.vendor = vendor(desk.clock)
+    models = [] if model is None else [model(desk.clock)]
 
     def worker(settings: WorkerSettings, given: Mapping[str, Task], telemetry: Any) -> Worker:
         return Worker(
@@ -114,7 +121,7 @@ def a_stage(
             jobs=desk.jobs,
             effects=desk.effects,
             content=desk.content,
-            vendors={desk.vendor.name: desk.vendor},
+            vendors={one.name: one for one in (desk.vendor, *models)},
             board=desk.board,
             clock=desk.clock,
             telemetry=telemetry,
@@ -133,6 +140,7 @@ def a_stage(
         "history": lambda settings: desk.history,
         "lane_queues": lambda settings: desk.queues,
         "dead_letter_queues": lambda settings: desk.dead_letters,
+        "change_feed": lambda bus: stage.feed,
         "viewer": lambda settings, telemetry: desk.viewer,
         "_content": lambda bucket, connections=1: desk.content,
         "worker": worker,
@@ -145,7 +153,7 @@ def a_stage(
         patch.setattr(governor, "actuator", lambda settings: stage.actuator)
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
-        told = {**LANE, "tasks": list(used), "vendors": [desk.vendor.name]}
+        told = {**LANE, "tasks": list(used), "vendors": [one.name for one in (desk.vendor, *models)]}
         patch.setenv(env.LANE, lane)
         patch.setenv(env.LANES, json.dumps({lane: told}))
         for name in (env.QUEUE_URLS, env.DLQ_URLS):

@@ -45,7 +45,7 @@ def watched(level: int = logging.INFO) -> Iterator[Output]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", output.stream)
         kept = dict(logging.root.manager.loggerDict)
-        engine = ("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
+        engine = ("stream", "feed", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
         for name in (*engine, "support-worker", "support-intake", "worker", "a-test"):
             logging.root.manager.loggerDict.pop(name, None)
         before = logging.root.level

@@ -22,7 +22,7 @@ from shared.runtime.settings import WorkerSettings
 from shared.usecases.budgets import Budgets
 from shared.usecases.permit import Denied, Permit
 from tests.infra.conftest import Synthesize, Synthesized
-from tests.infra.test_functions import environment
+from tests.infra.test_functions import environment, workers
 
 RPM, TPM = "EXTRACTION_RATE_LIMIT_RPM", "EXTRACTION_RATE_LIMIT_TPM"
 SHARED: dict[str, Any] = {"vendors": ["helpdesk", "openai"], "accounts": ["helpdesk", "openai"]}
@@ -44,8 +44,7 @@ def told(stage: Synthesized) -> dict[str, dict[str, AccountSpec]]:
     asked = {
         name: dict(EngineSettings.from_env(environment(stage, name)).accounts) for name in ("stream", "dispatcher")
     }
-    workers = map(names.worker, stage.spec.lanes)
-    spent = {name: dict(WorkerSettings.from_env(environment(stage, name)).accounts) for name in workers}
+    spent = {name: dict(WorkerSettings.from_env(environment(stage, name)).accounts) for name in workers(stage)}
     return {**asked, **spent, "cli": {name: AccountSpec(**{"name": name, **values}) for name, values in entries}}
 
 
@@ -84,11 +83,12 @@ def test_everybody_is_told_what_the_variables_set(synthesize: Synthesize) -> Non
     spec = load_stage("dev", environ={RPM: "7", TPM: "1234"})
     stage = synthesize(spec, thorough=False)
     seen = {name: accounts["openai"] for name, accounts in told(stage).items() if "openai" in accounts}
-    assert set(seen) == {"stream", "dispatcher", "extraction-worker", "cli"}
+    runs = {names.run("rewrite", role) for role in spec.lanes["rewrite"].runs}
+    assert set(seen) == {"stream", "dispatcher", "support-worker", "extraction-worker", *runs, "cli"}
     assert {(one.requests_per_minute, one.tokens_per_minute) for one in seen.values()} == {(7, 1234)}
     assert not [
         variable
-        for name in (*names.ENGINE_FUNCTIONS, *map(names.worker, spec.lanes))
+        for name in (*names.ENGINE_FUNCTIONS, *workers(stage))
         for variable in environment(stage, name)
         if "RATE_LIMIT" in variable
     ]
@@ -146,7 +146,9 @@ def test_a_lane_with_two_accounts_keeps_the_limits_of_each(synthesize: Synthesiz
 def test_two_lanes_that_name_one_account_draw_from_one_row(synthesize: Synthesize, tmp_path: Path) -> None:
     """What a worker of extraction took, a worker of support no longer finds; they differ in nothing but the lane."""
     stage = synthesize(load_stage("dev", config=a_config(tmp_path, support=SHARED)), thorough=False)
-    lanes = {lane: WorkerSettings.from_env(environment(stage, names.worker(lane))) for lane in stage.spec.lanes}
+    lanes = {
+        lane: WorkerSettings.from_env(environment(stage, names.worker(lane))) for lane in ("support", "extraction")
+    }
     assert len({settings.ledger_table for settings in lanes.values()}) == 1
     ledger, clock = MemoryBudgetLedger(), VirtualClock()
     budgets = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,10 @@ from tests.infra.conftest import Synthesized
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
 
-def passes(image: Mapping[str, Any] | None, was: str | None) -> bool:
-    """Whether Lambda hands a record to the consumer: its rules for `exists`, `anything-but` and equality."""
+def passes(
+    image: Mapping[str, Any] | None, was: str | None, filters: Sequence[str] | None = None, *, pk: str = "JOB#1"
+) -> bool:
+    """Whether Lambda hands a record to a reader: its rules for `exists`, `anything-but`, `prefix` and equality."""
 
     def matches(pattern: Mapping[str, Any], value: object) -> bool:
         for key, wanted in pattern.items():
@@ -31,6 +33,9 @@ def passes(image: Mapping[str, Any] | None, was: str | None) -> bool:
                     return False
             elif wanted == [{"exists": False}]:
                 if inner is not None:
+                    return False
+            elif isinstance(wanted[0], Mapping) and "prefix" in wanted[0]:
+                if not str(inner or "").startswith(wanted[0]["prefix"]):
                     return False
             elif isinstance(wanted[0], Mapping) and "anything-but" in wanted[0]:
                 if inner is None or inner in wanted[0]["anything-but"]:
@@ -43,8 +48,8 @@ def passes(image: Mapping[str, Any] | None, was: str | None) -> bool:
     if was is not None:
         change["OldImage"] = {"status": {"S": was}}
     event = "REMOVE" if image is None else "INSERT" if was is None else "MODIFY"
-    record = {"eventName": event, "dynamodb": change}
-    return any(matches(json.loads(pattern), record) for pattern in stream_filters())
+    record = {"eventName": event, "dynamodb": {**change, "Keys": {"pk": {"S": pk}}}}
+    return any(matches(json.loads(pattern), record) for pattern in filters or stream_filters())
 
 
 @pytest.mark.parametrize(
@@ -71,14 +76,20 @@ def test_the_consumer_is_started_only_for_what_concerns_it(
     assert passes(image, was) is passed
 
 
-def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stage: Synthesized) -> None:
-    """From the oldest record, bisected, with finite retries inside half a day, and a queue for what is given up."""
+def reader_of_the_stream(stage: Synthesized, function: str) -> Mapping[str, Any]:
+    """The properties of the one mapping that feeds a function from the stream."""
     (mapping,) = [
         mapping
-        for mapping in every_stage.assembly.resources("AWS::Lambda::EventSourceMapping")
+        for mapping in stage.assembly.resources("AWS::Lambda::EventSourceMapping")
         if "StartingPosition" in mapping.properties
+        and stage.assembly.function_of(mapping.stack, mapping.properties["FunctionName"]) == stage.function(function)
     ]
-    told = mapping.properties
+    return mapping.properties
+
+
+def test_the_outbox_is_read_from_its_start_and_never_blocked_for_good(every_stage: Synthesized) -> None:
+    """From the oldest record, bisected, with finite retries inside half a day, and a queue for what is given up."""
+    told = reader_of_the_stream(every_stage, "stream")
     assert told["StartingPosition"] == "TRIM_HORIZON"
     assert told["BisectBatchOnFunctionError"] is True
     assert 0 < told["MaximumRetryAttempts"] <= 10_000

@@ -49,10 +49,13 @@ def shared(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_scheduled_stands_beside_running_and_both_are_jobs(every_stage: Synthesized) -> None:
     """Levels: what waits in the table, and what is in workers' hands; never how many were deferred in a minute."""
     stage = every_stage.spec.name
-    for lane in every_stage.spec.lanes:
-        widget = widgets(every_stage, lane)["Scheduled beside running, jobs"]
+    for lane, spec in every_stage.spec.lanes.items():
+        title = "Scheduled beside running, jobs" if spec.run is None else "Waiting for a run, jobs"
+        widget = widgets(every_stage, lane)[title]
         (waiting,) = looks_at(widget)
         assert waiting == {"MetricName": metrics.WAITING, "lane": lane, "stage": stage, "by": "Maximum"}
+        if spec.run is not None:
+            continue  # its own runs are its workers, and the page shows those
         running = next(line for line in widget["metrics"] if line[0] == "AWS/SQS")
         assert running[1:4] == ["ApproximateNumberOfMessagesNotVisible", "QueueName", names.queue(stage, lane)]
 
@@ -105,3 +108,18 @@ def test_deferrals_and_the_time_to_the_next_permit_are_of_this_lane_at_this_acco
     wait = page["openai: time to the next permit, s"]
     assert looks_at(wait) == [of_account(metrics.RATE_WAIT, "openai", lane="support"), deferred]
     assert next(line[0]["expression"] for line in wait["metrics"] if "id" not in line[0]) == "waited / deferred"
+
+
+@pytest.mark.req("C15")
+def test_what_a_lane_costs_stands_beside_its_threshold(every_stage: Synthesized) -> None:
+    """As a level, by lane and by vendor account, in the currency of the prices."""
+    spec = every_stage.spec
+    for lane in spec.lanes.values():
+        widget = widgets(every_stage, lane.name)[f"Cost of the vendors, {spec.prices.currency} an hour"]
+        here = {"lane": lane.name, "stage": spec.name, "by": "Maximum"}
+        assert looks_at(widget) == [
+            {"MetricName": metrics.COST, **here},
+            *({"MetricName": metrics.ACCOUNT_COST, "account": name, **here} for name in lane.accounts),
+        ]
+        marks = [one["value"] for one in widget.get("annotations", {}).get("horizontal", [])]
+        assert marks == ([] if lane.cost_spike_per_hour is None else [lane.cost_spike_per_hour])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.grants import GRANTS, INTAKE, WORKER, Resource, granted
+from infra.grants import GRANTS, INTAKE, RUN_ROLES, WORKER, Resource, granted, of_role
 from infra.rules.assembly import Resource as TemplateResource
 from infra.rules.assembly import listed
 from shared.contract import names
@@ -35,7 +35,9 @@ def _statements(stage: Synthesized, function: str) -> Iterator[Mapping[str, Any]
 
 def _functions(stage: Synthesized) -> dict[str, str]:
     """Function → its entry in the table."""
-    workers = {names.worker(lane): WORKER for lane in stage.spec.lanes}
+    lanes = stage.spec.lanes.values()
+    workers = {names.worker(lane.name): WORKER for lane in lanes if lane.run is None}
+    workers |= {names.run(lane.name, role): of_role(role) for lane in lanes for role in lane.runs}
     intakes = {names.intake(lane.name): INTAKE for lane in stage.spec.lanes.values() if lane.intake}
     return {**{name: name for name in names.ENGINE_FUNCTIONS}, **workers, **intakes}
 
@@ -62,19 +64,28 @@ def test_a_worker_touches_its_own_lane_only(every_stage: Synthesized) -> None:
 
 def test_what_nobody_may_do() -> None:
     """No function deletes a row, a worker sends no message and reads no table whole, and secrets are
-    for workers and intakes, each its own."""
+    for workers, runs and intakes, each its own; text is read by those who ask vendors about it."""
+    runs = {of_role(role) for role in RUN_ROLES}
+    asking = {WORKER, *runs - {"run_batch_collector"}}
     everything = {(function, action) for function in GRANTS for _, action in granted(function)}
     assert not {pair for pair in everything if pair[1].endswith((":DeleteItem", ":BatchWriteItem", ":DeleteObject"))}
     assert (WORKER, SENDS) not in everything
     assert {function for function, action in everything if action == "dynamodb:Scan"} == {"auditor"}
-    assert {function for function, action in everything if action.startswith("secretsmanager:")} == {WORKER, INTAKE}
-    assert {function for function, action in everything if action == "s3:GetObject"} == {WORKER}
-    assert {function for function, action in everything if action == "kms:Decrypt"} == {WORKER}
+    assert {function for function, action in everything if action.startswith("secretsmanager:")} == {
+        WORKER,
+        INTAKE,
+        *runs,
+    }
+    assert {function for function, action in everything if action == "s3:GetObject"} == asking
+    assert {function for function, action in everything if action == "kms:Decrypt"} == asking
 
 
 def test_triage_can_only_lose_what_is_written_elsewhere() -> None:
-    """Triage is the only one that deletes messages from a dead-letter queue, and it sends none."""
-    deletes = {function for function in GRANTS if (Resource.DEAD_LETTERS, "sqs:DeleteMessage") in granted(function)}
+    """Triage is the only one whose code deletes messages from a dead-letter queue, and it sends none. SQS moves letters
+    with the redriver's role; its code cannot be seen to delete one."""
+    drops = (Resource.DEAD_LETTERS, "sqs:DeleteMessage")
+    deletes = {function for function in GRANTS if drops in granted(function, to_code=True)}
+    assert {function for function in GRANTS if drops in granted(function)} == {"triage", "redriver"}
     assert deletes == {"triage"}
     assert not any(action == SENDS for on, action in granted("triage", to_code=True))
 
@@ -92,7 +103,8 @@ def test_an_absent_text_is_told_as_absent(every_stage: Synthesized) -> None:
     (statement,) = [one for one in of_worker if one.get("Sid") == "ContentBucket"]
     assert statement["Action"] == "s3:ListBucket"
     assert statement["Condition"] == {"StringLike": {"s3:prefix": ["payload/*", "document/*", "result/*"]}}
-    assert {function for function in GRANTS for _, action in granted(function) if action == "s3:ListBucket"} == {WORKER}
+    listing = {function for function in GRANTS for _, action in granted(function) if action == "s3:ListBucket"}
+    assert listing == {WORKER, "run_batch_submitter", "run_worker"}
 
 
 def test_no_role_has_a_policy_that_somebody_else_wrote(every_stage: Synthesized) -> None:
@@ -114,10 +126,11 @@ def test_the_governor_changes_the_event_sources_of_workers_alone(every_stage: Sy
     """By a condition that names each worker and its live alias; listing, which knows no single one, changes nothing."""
     statements = {one.get("Sid"): one for one in _statements(every_stage, "governor")}
     named = str(statements["EventSources"]["Condition"]["ArnEquals"]["lambda:FunctionArn"])
-    for lane in every_stage.spec.lanes:
-        worker = names.function(every_stage.spec.name, names.worker(lane))
-        assert f":function:{worker}'" in named
-        assert f":function:{worker}:{names.LIVE}'" in named
+    for lane in every_stage.spec.lanes.values():
+        worker = names.function(every_stage.spec.name, names.worker(lane.name))
+        # A lane that runs take has no event source to change.
+        assert (f":function:{worker}'" in named) == (lane.run is None)
+        assert (f":function:{worker}:{names.LIVE}'" in named) == (lane.run is None)
     assert "*" not in named
     assert statements["AnyEventSource"]["Action"] == "lambda:ListEventSourceMappings"
     everything = {(function, action) for function in GRANTS for _, action in granted(function)}
@@ -134,19 +147,23 @@ def test_there_is_one_governor(prod: Synthesized, local: Synthesized) -> None:
 @pytest.mark.req("C7")
 def test_the_reserved_concurrency_of_a_worker_is_its_ceiling(prod: Synthesized) -> None:
     """The hard stop that no run-time path can pass; a deploy starts at the baseline."""
-    for lane in prod.spec.lanes.values():
+    for lane in (lane for lane in prod.spec.lanes.values() if lane.run is None):
         worker = prod.function(names.worker(lane.name)).properties
         assert worker["ReservedConcurrentExecutions"] == lane.ceiling
 
 
 @pytest.mark.fault("F4", "J6")
-def test_the_executor_of_a_redrive_approves_nothing_and_moves_no_message() -> None:
-    """It reads plans and appends steps, and releases by the table: no update of a plan, no queue but its depth."""
+def test_the_executor_of_a_redrive_approves_nothing_and_alone_moves_letters() -> None:
+    """It reads plans and appends steps, and releases by the table: no update of a plan, and of the queues nothing but
+    their depth and the move task of an approved plan, which nobody else may start; nobody purges."""
     held = granted("redriver")
     assert {action for on, action in held if on is Resource.HISTORY} == {
         *("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem")
     }
     of_queues = {action for on, action in granted("redriver", to_code=True) if action.startswith("sqs:")}
-    assert of_queues == {"sqs:GetQueueAttributes"}
-    moves = {"sqs:StartMessageMoveTask", "sqs:PurgeQueue"}
-    assert not {function for function in GRANTS if moves & {action for _, action in granted(function)}}
+    tasks = {f"sqs:{verb}MessageMoveTask{'s' if verb == 'List' else ''}" for verb in ("Start", "List", "Cancel")}
+    assert of_queues == {"sqs:GetQueueAttributes", *tasks}
+    assert {on for on, action in held if action in tasks} == {Resource.DEAD_LETTERS}
+    movers = {function for function in GRANTS if tasks & {action for _, action in granted(function)}}
+    assert movers == {"redriver"}
+    assert not [function for function in GRANTS if "sqs:PurgeQueue" in {action for _, action in granted(function)}]

@@ -61,7 +61,7 @@ def test_the_door_understands_its_environment(every_stage: Synthesized) -> None:
     """Its own lane and task, the jobs table, the bucket and the secret with its senders' keys; not the worker's."""
     settings = IntakeSettings.from_env(environment(every_stage, SUPPORT))
     stage, lane = every_stage.spec.name, every_stage.spec.lanes["support"]
-    assert (settings.stage, settings.lane, settings.task) == (stage, lane, lane.intake)
+    assert (settings.stage, settings.lane, settings.task) == (stage, lane.for_engine, lane.intake)
     assert settings.jobs_table == names.table(stage, "jobs")
     assert settings.content_bucket == names.bucket(stage, "111122223333", "eu-central-1")
     variables = _door(every_stage).properties["Environment"]["Variables"]

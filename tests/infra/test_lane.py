@@ -55,14 +55,26 @@ def test_nobody_redrives_or_purges_past_the_review(every_stage: Synthesized) -> 
         allow = dead.properties["RedriveAllowPolicy"]
         assert allow["redrivePermission"] == "byQueue"
         assert str(queue.properties["QueueName"]) in str(allow["sourceQueueArns"])
-        (denied,) = [
-            statement
+        denied = {
+            statement["Action"]: statement
             for statement in policies_of(every_stage.assembly, dead)
-            if "sqs:PurgeQueue" in statement["Action"]
-        ]
-        assert set(denied["Action"]) == {"sqs:StartMessageMoveTask", "sqs:PurgeQueue"}
-        assert (denied["Effect"], denied["Principal"]) == ("Deny", "*")
-        assert f"penstock-{stage}-break-glass*" in str(denied["Condition"]["ArnNotLike"]["aws:PrincipalArn"])
+            if statement["Effect"] == "Deny" and "ArnNotLike" in statement.get("Condition", {})
+        }
+        assert set(denied) == {"sqs:StartMessageMoveTask", "sqs:PurgeQueue"}
+        assert {statement["Principal"] for statement in denied.values()} == {"*"}
+        but = {action: str(one["Condition"]["ArnNotLike"]["aws:PrincipalArn"]) for action, one in denied.items()}
+        assert all(f"penstock-{stage}-break-glass*" in roles for roles in but.values())
+        redriver = f"{names.stack(stage, 'Control')}-RedriverRole"
+        assert f"{redriver}*" in but["sqs:StartMessageMoveTask"]
+        assert redriver not in but["sqs:PurgeQueue"]
+    # CloudFormation names a role after its stack and its logical id: that is what the policy goes by.
+    (role,) = [
+        one
+        for one in every_stage.assembly.resources("AWS::IAM::Role")
+        if f"penstock-{stage}-redriver may" in str(one.properties.get("Description", ""))
+    ]
+    assert f"{names.stack(stage, role.stack)}-{role.id}".startswith(redriver)
+    assert "RoleName" not in role.properties
 
 
 def test_a_rollback_repoints_one_alias(every_stage: Synthesized) -> None:

@@ -90,7 +90,7 @@ def _route_to(templates: Templates, function: str) -> None:
 
 def _readers(templates: Templates) -> None:
     first = resource(templates, MAPPING, named=STREAM)
-    templates["Control"]["Resources"].update({f"Reader{number}": copy.deepcopy(first) for number in range(2)})
+    templates["Control"]["Resources"]["Reader"] = copy.deepcopy(first)
 
 
 def _remove(kind: str, named: str) -> Callable[[Templates], object]:

@@ -111,7 +111,21 @@ def test_tools_can_read_which_lanes_were_deployed(every_stage: Synthesized) -> N
 
     parameter = every_stage.the("AWS::SSM::Parameter", Name=names.lanes_parameter(every_stage.spec.name))
     told = json.loads(parameter.properties["Value"])
-    assert {name: LaneSpec.from_mapping(name, values) for name, values in told.items()} == every_stage.spec.lanes
+    read = {name: LaneSpec.from_mapping(name, values) for name, values in told.items()}
+    assert read == {name: lane.for_engine for name, lane in every_stage.spec.lanes.items()}
+
+
+@pytest.mark.req("C14")
+def test_tools_judge_by_the_rules_that_the_governor_has(every_stage: Synthesized) -> None:
+    """The rules parameter makes its thresholds, policies and prices again: who opens asks by the same numbers."""
+    import json
+
+    from shared.core.governing import Rules
+
+    spec = every_stage.spec
+    parameter = every_stage.the("AWS::SSM::Parameter", Name=names.rules_parameter(spec.name))
+    told = Rules.from_mapping(json.loads(parameter.properties["Value"]))
+    assert (told.thresholds, told.policies, told.prices) == (spec.severity, spec.policies, spec.prices)
 
 
 def _content_key(stage: Synthesized) -> dict[str, object]:

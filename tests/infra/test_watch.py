@@ -14,6 +14,8 @@ from infra.rules.assembly import texts
 from infra.stage import ROOT, load_stage
 from infra.watch import NO_CHANNEL
 from shared.contract import metrics, names
+from shared.core.severity import Severity
+from shared.core.switches import Level
 from tests.infra.conftest import Synthesize, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
@@ -59,11 +61,19 @@ def test_no_section_of_the_runbook_is_without_an_alarm(prod: Synthesized) -> Non
         "support-intake-function-throttled",
         "stream-stream-behind",
         "stream-stream-gave-up",
+        "feed-feed-behind",
+        "feed-feed-gave-up",
+        "feed-records-isolated",
+        "feed-function-errors",
         "schedule-schedule-undelivered",
         "run-run-failed",
         "dispatcher-schedule-silent",
         "governor-schedule-silent",
         "support-source-not-enabled",
+        "support-governor-silent",
+        "support-switch-not-normal",
+        "support-severity",
+        "support-cost-spike",
     ],
 )
 def test_known_troubles_have_an_alarm(every_stage: Synthesized, name: str) -> None:
@@ -80,6 +90,52 @@ def test_a_lane_that_closes_itself_wakes_somebody(prod: Synthesized) -> None:
     assert {name for name in ringing if name.endswith("lane-tripped")} == {
         naming.alarm("prod", "support", "lane-tripped")
     }
+
+
+@pytest.mark.req("C15")
+def test_a_lane_that_costs_too_much_wakes_somebody(every_stage: Synthesized) -> None:
+    """Above the threshold its configuration names, by the level the governor meters; without one there is no alarm."""
+    stage = every_stage.spec
+    for lane in stage.lanes.values():
+        name = naming.alarm(stage.name, lane.name, "cost-spike")
+        found = [one for one in every_stage.assembly.resources(ALARM) if one.properties["AlarmName"] == name]
+        assert len(found) == (lane.cost_spike_per_hour is not None)
+        for alarm in (one.properties for one in found):
+            assert (alarm["MetricName"], alarm["Statistic"]) == (metrics.COST, "Maximum")
+            assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+            assert alarm["Threshold"] == lane.cost_spike_per_hour
+
+
+@pytest.mark.req("C13", "C6")
+def test_a_switch_that_is_left_closed_wakes_somebody(every_stage: Synthesized) -> None:
+    """After five minutes, however often the governor looks."""
+    stage = every_stage.spec
+    for lane in stage.lanes:
+        alarm = every_stage.the(ALARM, AlarmName=naming.alarm(stage.name, lane, "switch-not-normal")).properties
+        seen = alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]
+        assert seen == (metrics.SWITCH_LEVEL, "Maximum", Level.ROUTE_ONLY)
+        assert alarm["Period"] == stage.schedules.governor
+        assert alarm["Period"] * alarm["DatapointsToAlarm"] == 300
+
+
+@pytest.mark.req("C3")
+def test_a_severe_lane_wakes_somebody(every_stage: Synthesized) -> None:
+    """At the third look that finds it so."""
+    name = naming.alarm(every_stage.spec.name, "support", "severity")
+    alarm = every_stage.the(ALARM, AlarmName=name).properties
+    assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == (Severity.SEVERE, 3)
+
+
+def test_a_lane_that_nobody_judges_is_noticed(every_stage: Synthesized) -> None:
+    """The governor may run and lose one lane: no point of that lane for three periods sounds the alarm."""
+    stage = every_stage.spec
+    for lane in stage.lanes.values():
+        if lane.admission == "scheduled":
+            continue
+        alarm = every_stage.the(ALARM, AlarmName=naming.alarm(stage.name, lane.name, "governor-silent")).properties
+        assert (alarm["TreatMissingData"], alarm["Statistic"]) == ("breaching", "SampleCount")
+        assert alarm["Period"] * alarm["EvaluationPeriods"] == 3 * stage.schedules.governor
+        assert {"Name": metrics.LANE, "Value": lane.name} in alarm["Dimensions"]
 
 
 def test_admission_may_be_a_minute_behind(prod: Synthesized) -> None:

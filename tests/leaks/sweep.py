@@ -20,7 +20,7 @@ WORD = "ZephyrQuokka"
 CANARY = f"My {WORD} said,\nplease refund the card"
 """What a customer wrote. The word alone is searched for, so a cut, folded or escaped copy is found, too."""
 SERVICES = (
-    *("stream", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
+    *("stream", "feed", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
     *("support-worker", "support-intake", "extraction-worker"),
 )
 

@@ -21,6 +21,7 @@ from shared.core.errors import BadInput, EnqueueConflict
 from shared.core.lane import LaneSpec
 from shared.runtime import wiring
 from shared.runtime.door import DoorFailed
+from tests.builders import ROUTING
 from tests.contract.tables import create_queues, table_shape
 from tests.functions.stage import LambdaContext, stream_event
 from tests.leaks.sweep import CANARY, Sweep, holds, sweeping
@@ -28,7 +29,7 @@ from tests.unit.vendors import sockets
 from tests.unit.vendors.sockets import RawServer
 
 STAGE, ACCOUNT, REGION = "dev", "123456789012", "eu-central-1"
-LANE = {"tasks": ["answer_event"], "vendors": ["helpdesk"], "parallel": 1}
+LANE = {"tasks": ["answer_event"], "vendors": ["helpdesk"], "parallel": 1, "routing": ROUTING}
 PAYLOAD = {"text": CANARY, CANARY: [CANARY], "conversation_id": "c-1"}
 REPLY = sockets.reply("201 Created", json.dumps({"id": "r-1", "text": CANARY}).encode())
 

@@ -3,12 +3,23 @@ proven; one that only a test carries is claimed."""
 
 from __future__ import annotations
 
+from tests.mutants.batch_providers import BATCH_PROVIDERS
 from tests.mutants.budgets import BUDGETS
 from tests.mutants.edges import EDGES
 from tests.mutants.events import EVENTS
+from tests.mutants.fast_time import FAST_TIME
+from tests.mutants.feed import FEED
 from tests.mutants.governing import GOVERNING
 from tests.mutants.mutant import Mutant
+from tests.mutants.native import NATIVE
+from tests.mutants.opening import OPENING
 from tests.mutants.redrive import REDRIVE
+from tests.mutants.rewriting import REWRITING
+from tests.mutants.runs import RUN_FAULTS
+from tests.mutants.second_look import SECOND_LOOK
+from tests.mutants.simulated import SIMULATED
+from tests.mutants.support import SUPPORT
+from tests.mutants.validating import VALIDATING
 
 CORE, USECASES = "tests/unit/core", "tests/unit/usecases"
 NAMED = ("tests/simulation/test_sending.py", "tests/simulation/test_queues_and_streams.py")
@@ -284,8 +295,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="deferral_returns_the_message",
         file=ATTEMPT,
-        old="    worker.tally.settled(after, outcome)\n    return Answer.ACKNOWLEDGE\n\n\ndef _take(",
-        new="    worker.tally.settled(after, outcome)\n    return Answer.RETURN\n\n\ndef _take(",
+        old="    work_on(job, worker, deadline, receive_count=delivery.receive_count)\n    return Answer.ACKNOWLEDGE",
+        new="    work_on(job, worker, deadline, receive_count=delivery.receive_count)\n    return Answer.RETURN",
         reqs=("F9",),
         faults=("B3",),
         tests=(USECASES, *NAMED),
@@ -721,9 +732,20 @@ MUTANTS: tuple[Mutant, ...] = (
         reqs=("X4",),
         tests=("tests/simulation/test_extraction.py", "tests/functions/test_extraction.py"),
     ),
+    *BATCH_PROVIDERS,
+    *REWRITING,
+    *RUN_FAULTS,
     *BUDGETS,
     *EDGES,
     *REDRIVE,
+    *SIMULATED,
+    *NATIVE,
+    *OPENING,
+    *SUPPORT,
+    *SECOND_LOOK,
     *GOVERNING,
     *EVENTS,
+    *FAST_TIME,
+    *FEED,
+    *VALIDATING,
 )

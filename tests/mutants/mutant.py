@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COPIED = (
-    *("shared", "functions", "infra", "ops", "config", "docs", "tests"),
+    *("shared", "functions", "infra", "ops", "config", "docs", "tests", "examples"),
     *("app.py", "cdk.json", "pyproject.toml", "requirements.in", "requirements.txt"),
 )
 QUICK = "not e2e"
@@ -75,7 +75,10 @@ def _hunt_one(mutant: Mutant, number: str, tree: Path) -> Killed:
         *("--proves", number, *mutant.tests),
     ]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=600)
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
+    # A module that cannot be collected proves nothing: only a test that ran, and failed, does.
+    failed = [
+        line for line in done.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests")) and "::" in line
+    ]
     first = failed[0].split(" - ")[0].removeprefix("FAILED ") if failed else "no test failed"
     # Code 1: tests ran and failed. An import error or an empty selection is no proof.
     return Killed(number=number, killed=done.returncode == 1 and bool(failed), by=first)

@@ -126,9 +126,10 @@ def test_the_command_prints_a_table_and_keeps_the_picture(
 ) -> None:
     """A row a way, a report to read on, a picture to look at; a backlog of nothing is refused."""
     monkeypatch.setattr(simulator, "REPORTS", tmp_path)
-    assert simulator.main(["--jobs", "200"]) == 0
+    assert simulator.main(["drain", "--jobs", "200"]) == 0
     printed = capsys.readouterr().out
     assert all(way.split(",")[0] in printed for way in WAYS)
     assert len(json.loads((tmp_path / "drain.json").read_text())["ways"]) == len(WAYS)
     assert (tmp_path / "drain.svg").read_text().startswith("<?xml")
     assert simulator.main(["--jobs", "0"]) == 2
+    assert simulator.main(["redrive", "--picture", "night.svg"]) == 2

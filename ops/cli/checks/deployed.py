@@ -79,16 +79,16 @@ def _table(dynamodb: Any, stage: Stage, name: str) -> Iterator[Line]:
 
 
 def workers(stage: Stage) -> Iterator[Line]:
-    """Each lane's worker takes from its queue, with the cap that is wanted."""
+    """Each lane's worker takes from its queue, with the cap that is wanted. A lane with runs has no queue."""
     switches = stage.control.switches()
-    for lane in stage.lanes.values():
+    for lane in (lane for lane in stage.lanes.values() if lane.run is None):
         about = f"worker {lane.name}"
         mapping = _mapping(stage, names.function(stage.name, names.worker(lane.name)), qualifier=names.LIVE)
         if mapping is None:
             yield fail(about, "nothing feeds it from its queue", "deploy the lane's stack")
             continue
         kept = stage.control.capacity(lane.name)
-        halted = switches.standing(lane_scopes(lane.name, lane.vendors)).level is Level.HALT
+        halted = switches.standing(lane_scopes(lane.name, lane.shared_vendors)).level is Level.HALT
         # A pin of 0 stops a lane, too; the governor remembers what it disabled itself.
         halted = halted or (kept is not None and kept.stopped)
         state = mapping.get("State", "")
@@ -114,17 +114,18 @@ def _cap(stage: Stage, lane: LaneSpec, mapping: Mapping[str, Any], about: str, s
 
 
 def stream(stage: Stage) -> Iterator[Line]:
-    """The stream consumer reads the outbox."""
-    mapping = _mapping(stage, names.function(stage.name, "stream"))
-    if mapping is None:
-        yield fail("stream", "nothing reads the jobs table's stream", "deploy the Control stack")
-    elif mapping.get("State") != "Enabled":
-        todo = f"enable event source mapping {mapping['UUID']}: no new job is sent without it"
-        yield fail("stream", f"its mapping is {mapping.get('State')}", todo)
-    elif "PROBLEM" in mapping.get("LastProcessingResult", ""):
-        yield warn("stream", "its last batch failed", "read the log of the function `stream`")
-    else:
-        yield ok("stream", "its mapping is enabled")
+    """The stream's two readers read: admission and the change feed."""
+    for reader, else_ in (("stream", "no new job is sent"), ("feed", "subscribers hear of no job")):
+        mapping = _mapping(stage, names.function(stage.name, reader))
+        if mapping is None:
+            yield fail(reader, f"it does not read the jobs table's stream: {else_}", "deploy the Control stack")
+        elif mapping.get("State") != "Enabled":
+            todo = f"enable event source mapping {mapping['UUID']}: {else_} without it"
+            yield fail(reader, f"its mapping is {mapping.get('State')}", todo)
+        elif "PROBLEM" in mapping.get("LastProcessingResult", ""):
+            yield warn(reader, "its last batch failed", f"read the log of the function `{reader}`")
+        else:
+            yield ok(reader, "its mapping is enabled")
 
 
 def stream_age(stage: Stage) -> Iterator[Line]:

@@ -123,23 +123,23 @@ def schedules(stage: Stage) -> Iterator[Line]:
     """Every schedule is enabled."""
     found = {one["Name"]: one for one in _schedules(stage)}
     bad = False
-    for name in names.SCHEDULED:
+    for name in stage.every_schedule:
         one = found.get(names.schedule(stage.name, name))
         if one is None or one.get("State", "ENABLED") != "ENABLED":
             bad = True
             state = "missing" if one is None else str(one["State"]).lower()
-            yield fail(
-                "schedules", f"{name} is {state}", "deploy the Control stack, or enable it in EventBridge Scheduler"
-            )
+            stack = "Control" if name in names.SCHEDULED else "lane's"
+            todo = f"deploy the {stack} stack, or enable it in EventBridge Scheduler"
+            yield fail("schedules", f"{name} is {state}", todo)
     if not bad:
-        yield ok("schedules", f"{', '.join(names.SCHEDULED)} enabled")
+        yield ok("schedules", f"{', '.join(stage.every_schedule)} enabled")
 
 
 def runs(stage: Stage) -> Iterator[Line]:
     """Every schedule's last run is recent."""
     now = stage.clock.now()
     periods = {one["Name"]: _period_s(stage, one) for one in _schedules(stage)}
-    for name in names.SCHEDULED:
+    for name in stage.every_schedule:
         about = f"runs {name}"
         newest = next(iter(stage.ledger.runs(name, limit=1)), None)
         period_s = periods.get(names.schedule(stage.name, name))

@@ -19,8 +19,8 @@ READ_TIMEOUT_S = 3
 TRIES = 3
 """Three tries of four seconds: about the time a lane keeps for an effect from intent to record."""
 CONNECTIONS = 10
-SLOWER = {"s3": 6, "sqs": 4}
-"""Objects are larger than rows, and a queue may be asked to wait a second for its messages."""
+SLOWER = {"s3": 6, "sqs": 4, "logs": 30}
+"""Objects are larger than rows, a queue may be asked to wait a second for its messages, and logs are searched."""
 
 _SURROUNDINGS = ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")
 
@@ -32,16 +32,19 @@ def client(service: Literal["sqs"], *, connections: int = ..., tries: int = ...)
 @overload
 def client(service: Literal["s3"], *, connections: int = ..., tries: int = ...) -> S3Client: ...
 @overload
-def client(service: str, *, connections: int = ..., tries: int = ...) -> Any: ...
-def client(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES) -> Any:
+def client(service: str, *, connections: int = ..., tries: int = ..., wait_s: int = ...) -> Any: ...
+def client(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES, wait_s: int = 0) -> Any:
     """A client with a connection for each of as many threads; built once, and again when AWS_* changes.
 
-    One try is for writes that must not be applied twice when a reply was lost.
+    One try is for writes that must not be applied twice when a reply was lost. `wait_s` is for an answer that takes
+    longer than others of its service.
     """
-    return _client(service, connections, tries, tuple(os.environ.get(name) for name in _SURROUNDINGS))
+    return _client(service, connections, tries, wait_s, tuple(os.environ.get(name) for name in _SURROUNDINGS))
 
 
-def settings(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES, validate: bool = False) -> Config:
+def settings(
+    service: str, *, connections: int = CONNECTIONS, tries: int = TRIES, wait_s: int = 0, validate: bool = False
+) -> Config:
     """The SDK's configuration: short time-outs, few tries, warm connections.
 
     The SDK's own validation is off: it costs time on every call, and its errors print the arguments. The
@@ -53,7 +56,7 @@ def settings(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES
 
     return Config(
         connect_timeout=CONNECT_TIMEOUT_S,
-        read_timeout=SLOWER.get(service, READ_TIMEOUT_S),
+        read_timeout=wait_s or SLOWER.get(service, READ_TIMEOUT_S),
         retries={"mode": "standard", "total_max_attempts": tries},
         max_pool_connections=max(CONNECTIONS, connections),
         tcp_keepalive=True,
@@ -63,8 +66,8 @@ def settings(service: str, *, connections: int = CONNECTIONS, tries: int = TRIES
 
 
 @cache
-def _client(service: str, connections: int, tries: int, surroundings: tuple[str | None, ...]) -> Any:
-    config = settings(service, connections=connections, tries=tries)
+def _client(service: str, connections: int, tries: int, wait_s: int, surroundings: tuple[str | None, ...]) -> Any:
+    config = settings(service, connections=connections, tries=tries, wait_s=wait_s)
     made = _session(surroundings).create_client(service, config=config)
     if service == "dynamodb":
         server_clock().watch(made)

@@ -57,6 +57,9 @@ NOT_CLOSED = (
 )
 """Nobody has closed the scope, and its paid calls are as they were seen: what a person set is never replaced."""
 
+SAME_SWITCH = "#scopes.#scope = :seen"
+"""The scope's entry is the one that somebody looked at: who closed it anew meanwhile is never overruled unseen."""
+
 SAME_CAPACITY = "#version = :version"
 """The lane's capacity is the one this write was decided from."""
 
@@ -65,6 +68,9 @@ NO_CAPACITY_YET = "(attribute_not_exists(#version) OR #version = :version)"
 
 SAME_RUN = "#run_id = :run_id"
 """The slot belongs to this run."""
+
+SAME_BATCH_STATE = "#state = :was"
+"""The batch has come exactly as far as it was read."""
 
 # ------------------------------------------------------------------------------------ plans, resolutions
 SOMEBODY_ELSE = "(#requester <> :me OR #count <= :alone)"

@@ -53,6 +53,10 @@ class DynamoDbControlStore:
         )
         self._meter.write(PORT, operation, old=None, new=empty["Attributes"])
 
+    def open_switch(self, switch: Switch, seen: Switch) -> bool:
+        """Set a scope whose entry still is `seen`; False, and nothing written, when somebody changed it meanwhile."""
+        return self._set(switch, seen)
+
     def trip(self, switch: Switch) -> bool:
         """Close a scope that is open; False, and nothing written, when a person has closed or changed it meanwhile."""
         self._have_map("trip")
@@ -124,26 +128,28 @@ class DynamoDbControlStore:
         """The lane's wanted cap, None when nobody set one."""
         return rows.cap_from_item(self._get("cap", {table.PK: attributes.text(table.cap_pk(lane))}))
 
-    def _set(self, switch: Switch) -> bool:
-        """False when there is no map yet to set it in."""
-        entry = rows.switch_attribute(switch)
-        values: dict[str, Any] = {} if entry is None else {"ExpressionAttributeValues": {":switch": entry}}
+    def _set(self, switch: Switch, seen: Switch | None = None) -> bool:
+        """False when there is no map yet to set it in, or its entry is not `seen`."""
+        entry, was = rows.switch_attribute(switch), None if seen is None else rows.switch_attribute(seen)
+        told = {name: value for name, value in ((":switch", entry), (":seen", was)) if value is not None}
+        values: dict[str, Any] = {"ExpressionAttributeValues": told} if told else {}
+        operation = "set_switch" if seen is None else "open_switch"
         answer = write_if(
             PORT,
             lambda: self._client.update_item(
                 TableName=self._table,
                 Key=_SWITCHES,
                 UpdateExpression="REMOVE #scopes.#scope" if entry is None else "SET #scopes.#scope = :switch",
-                ConditionExpression=conditions.HAS_SCOPES,
+                ConditionExpression=conditions.HAS_SCOPES if seen is None else conditions.SAME_SWITCH,
                 ExpressionAttributeNames={**conditions.names([rows.SCOPES]), "#scope": switch.scope},
                 ReturnValues="ALL_NEW",
                 **values,
             ),
         )
         if isinstance(answer, ConditionFalse):
-            self._meter.refused(PORT, "set_switch", old=None)
+            self._meter.refused(PORT, operation, old=None)
             return False
-        self._meter.write(PORT, "set_switch", old=None, new=answer["Attributes"])
+        self._meter.write(PORT, operation, old=None, new=answer["Attributes"])
         return True
 
     def _get(self, operation: str, key: Item) -> Item | None:

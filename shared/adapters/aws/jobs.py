@@ -23,22 +23,24 @@ from shared.core.job import PRIORITIES, Job, Move, Status
 from shared.core.lane import LaneSpec
 from shared.core.lifecycle import DUE_SLACK_S
 from shared.core.ports import Claimed, NotClaimed, WaitingEntry
+from shared.core.run import FAR_AHEAD
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 PORT = "jobs"
 
-CLAIM = (
+_CLAIMED = (
     "SET #status = :processing, #claimed_at = :now, #updated_at = :now, #claimed_by = :by,"
     " #fence = if_not_exists(#fence, :zero) + :one,"
     " #moves = list_append(if_not_exists(#moves, :none), :claim)"
-    " REMOVE #wpk, #wsk, #blocked_by"
 )
+CLAIM = f"{_CLAIMED} REMOVE #wpk, #wsk, #blocked_by, #route"
+CLAIM_IN_RUN = f"{_CLAIMED}, #wpk = :wpk, #wsk = :wsk REMOVE #blocked_by, #route"
 CLAIM_CONDITION = conditions.all_of(conditions.STILL_QUEUED, conditions.DUE)
 CLAIM_NAMES = conditions.names(
     (
-        *("status", "claimed_at", "updated_at", "claimed_by", "fence", "moves", "wpk", "wsk", "blocked_by"),
+        *("status", "claimed_at", "updated_at", "claimed_by", "fence", "moves", "wpk", "wsk", "blocked_by", "route"),
         *("not_before_at", "scheduled_at"),
     )
 )
@@ -94,16 +96,21 @@ class DynamoDbJobStore:
 
     def claim(self, job_id: str, *, by: str, now: datetime) -> Claimed | NotClaimed:
         """Take a queued, due job: one write, no read. Asking again with the same `by` is safe."""
+        return self._claim(job_id, by, now)
+
+    def _claim(
+        self, job_id: str, by: str, now: datetime, *, run: tuple[str, str] | None = None, early: bool = False
+    ) -> Claimed | NotClaimed:
         try:
             answer = write_if(
                 PORT,
                 lambda: self._client.update_item(
                     TableName=self._table,
                     Key=_key(job_id),
-                    UpdateExpression=CLAIM,
+                    UpdateExpression=CLAIM if run is None else CLAIM_IN_RUN,
                     ConditionExpression=CLAIM_CONDITION,
                     ExpressionAttributeNames=CLAIM_NAMES,
-                    ExpressionAttributeValues=_claim_values(by, now),
+                    ExpressionAttributeValues=_claim_values(by, now, run, early=early),
                     # The row before says whether it stood in the index; what the claim makes of it is known.
                     ReturnValues="ALL_OLD",
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -121,9 +128,15 @@ class DynamoDbJobStore:
                 return Claimed(job=job)
             return NotClaimed(job=job)
         before = answer["Attributes"]
-        after = rows.claimed_item(before, by=by, now=now)
+        after = rows.claimed_item(before, by=by, now=now, run=run)
         self._meter.write(PORT, "claim", old=before, new=after)
         return Claimed(job=rows.job_from_item(after))
+
+    def claim_in_run(
+        self, lane: LaneSpec, entry: WaitingEntry, *, by: str, now: datetime, early: bool = False
+    ) -> Claimed | NotClaimed:
+        """As `claim`, and the job stands among the claims of runs. `early`: also before its time."""
+        return self._claim(entry.job_id, by, now, run=rows.run_place(lane, entry, now), early=early)
 
     def move(self, before: Job, after: Job) -> None:
         """Write what differs, if the row still has `before`'s status, fence and place in the index."""
@@ -152,7 +165,13 @@ class DynamoDbJobStore:
             raise RowMoved(before.job_id, current)
 
     def waiting(
-        self, lane: LaneSpec, *, due_before: datetime, limit: int, due_after: datetime | None = None
+        self,
+        lane: LaneSpec,
+        *,
+        due_before: datetime,
+        limit: int,
+        due_after: datetime | None = None,
+        line: str | None = None,
     ) -> list[WaitingEntry]:
         """What the index nominates: each priority's entries oldest due first, at most `limit` of each."""
         if lane.admission == "fair":
@@ -160,7 +179,8 @@ class DynamoDbJobStore:
         nominated: list[WaitingEntry] = []
         for priority in PRIORITIES:
             shards = [
-                self._partition("waiting", table.ordered_wpk(lane.name, shard, priority), due_before, limit, due_after)
+                self._partition("waiting", table.ordered_wpk(name, shard, priority), due_before, limit, due_after)
+                for name in (lane.lines if line is None else (line,))
                 for shard in range(lane.shards)
             ]
             in_order = merge(*shards, key=lambda item: item[table.WAITING_SK]["S"])
@@ -239,13 +259,16 @@ def _key(job_id: str) -> Item:
     return {table.PK: attributes.text(table.job_pk(job_id))}
 
 
-def _claim_values(by: str, now: datetime) -> Item:
+def _claim_values(by: str, now: datetime, run: tuple[str, str] | None, *, early: bool) -> Item:
     queued, pending = rows.spellings(Status.QUEUED)
+    due_until = now + (FAR_AHEAD if early else timedelta(seconds=DUE_SLACK_S))
+    place = {} if run is None else {":wpk": attributes.text(run[0]), ":wsk": attributes.text(run[1])}
     return {
+        **place,
         ":queued": attributes.text(queued),
         ":pending": attributes.text(pending),
         ":processing": attributes.text(Status.PROCESSING.value),
-        ":due_until": attributes.time(now + timedelta(seconds=DUE_SLACK_S)),
+        ":due_until": attributes.time(due_until),
         ":now": attributes.time(now),
         ":by": attributes.text(by),
         ":zero": attributes.whole(0),

@@ -1,4 +1,4 @@
-"""The lanes and vendor accounts a stage was deployed with, as its parameters say."""
+"""The lanes, vendor accounts and rules a stage was deployed with, as its parameters say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from shared.adapters.aws.clients import client
 from shared.contract import names
 from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
+from shared.core.governing import Rules
 from shared.core.lane import LaneSpec
 
 
@@ -28,6 +29,11 @@ def deployed_accounts(stage: str) -> Mapping[str, AccountSpec]:
     """Every vendor account of the stage; one that was deployed before there were accounts has none."""
     told = _told(names.accounts_parameter(stage)) or {}
     return {name: AccountSpec(**{**values, "name": name}) for name, values in told.items()}
+
+
+def deployed_rules(stage: str) -> Rules:
+    """What the words mean in this stage, how caps move and what vendors charge; the defaults where nothing was told."""
+    return Rules.from_mapping(_told(names.rules_parameter(stage)) or {})
 
 
 def _told(parameter: str) -> dict[str, dict[str, Any]] | None:

@@ -12,7 +12,7 @@ from shared.adapters.aws.pages import pages
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
 from shared.core.moment import iso
-from shared.core.signals import Counts, Minute, minute_of
+from shared.core.signals import MINUTE_S, Counts, Minute, minute_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,7 +26,7 @@ class DynamoDbSignalLedger:
     def __init__(self, *, client: DynamoDBClient, table_name: str, meter: Meter = UNMETERED) -> None:
         self._client, self._table, self._meter = client, table_name, meter
 
-    def add(self, lane: str, at: datetime, counts: Counts) -> None:
+    def add(self, lane: str, at: datetime, counts: Counts, *, minute_s: int = MINUTE_S) -> None:
         """Add what happened to the minute `at` is in: one write."""
         more = signal_rows.added(counts)
         if not more:
@@ -34,7 +34,7 @@ class DynamoDbSignalLedger:
         sums = {f"#s{number}": name for number, name in enumerate(more)}
         values = {f":s{number}": value for number, value in enumerate(more.values())}
         adds = ", ".join(f"#s{number} :s{number}" for number in range(len(more)))
-        key = signal_rows.minute_key(lane, at)
+        key = signal_rows.minute_key(lane, at, minute_s)
         ask(
             PORT,
             lambda: self._client.update_item(

@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import GeneratorType
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
+from shared.core.batch import NotTaken, NoWord
 from shared.core.effects import NoAnswer, Refused, Unknown
 from shared.core.errors import PenstockError, Unavailable
 
@@ -248,6 +249,8 @@ def _lose_answer(port: str, method: str) -> Any:
             return Unknown("answer_lost")
         case "look_up":
             return NoAnswer("answer_lost")
+        case "submit" | "find" | "progress":
+            return NoWord("answer_lost")
     raise Unavailable(port, "answer_lost")
 
 
@@ -257,6 +260,10 @@ def _refuse(port: str, method: str) -> Any:
             return Refused("429", retry_after_s=1.0)
         case "look_up":
             return NoAnswer("429")
+        case "submit":
+            return NotTaken("429", limited=True)
+        case "find" | "progress":
+            return NoWord("429")
     raise Unavailable(port, "throttled")
 
 

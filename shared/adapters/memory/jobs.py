@@ -71,14 +71,25 @@ class MemoryJobStore:
 
     def claim(self, job_id: str, *, by: str, now: datetime) -> Claimed | NotClaimed:
         """Queued and due: yours. Yours already: still yours."""
+        return self._claim(job_id, by, now)
+
+    def claim_in_run(
+        self, lane: LaneSpec, entry: WaitingEntry, *, by: str, now: datetime, early: bool = False
+    ) -> Claimed | NotClaimed:
+        """As `claim`, and it stands among the claims of runs."""
+        return self._claim(entry.job_id, by, now, run=rows.run_place(lane, entry, now), early=early)
+
+    def _claim(
+        self, job_id: str, by: str, now: datetime, *, run: Place | None = None, early: bool = False
+    ) -> Claimed | NotClaimed:
         pk = table.job_pk(job_id)
         with self._lock:
             row = self._rows.get(pk)
             if row is None:
                 self._meter.refused("jobs", "claim", old=None)
                 return NotClaimed(job=None)
-            if row.job.status is Status.QUEUED and lifecycle.is_due(row.job, now):
-                claimed = Row(rows.claimed_item(row.item, by=by, now=now))
+            if row.job.status is Status.QUEUED and (early or lifecycle.is_due(row.job, now)):
+                claimed = Row(rows.claimed_item(row.item, by=by, now=now, run=run))
                 self._write("claim", pk, row, claimed)
                 return Claimed(job=claimed.job)
             self._meter.refused("jobs", "claim", old=row.item)
@@ -106,7 +117,13 @@ class MemoryJobStore:
                 raise RowMoved(before.job_id, row.job)
 
     def waiting(
-        self, lane: LaneSpec, *, due_before: datetime, limit: int, due_after: datetime | None = None
+        self,
+        lane: LaneSpec,
+        *,
+        due_before: datetime,
+        limit: int,
+        due_after: datetime | None = None,
+        line: str | None = None,
     ) -> list[WaitingEntry]:
         """What the index nominates, as late as the index is."""
         if lane.admission == "fair":
@@ -114,7 +131,8 @@ class MemoryJobStore:
         found: list[WaitingEntry] = []
         with self._lock:
             for priority in PRIORITIES:
-                shards = [table.ordered_wpk(lane.name, shard, priority) for shard in range(lane.shards)]
+                lines = lane.lines if line is None else (line,)
+                shards = [table.ordered_wpk(name, shard, priority) for name in lines for shard in range(lane.shards)]
                 found += self._nominated("waiting", shards, due_before, limit, due_after)
         return found
 
@@ -246,6 +264,7 @@ def _entry(place: Place) -> WaitingEntry:
     return WaitingEntry(
         job_id=job_id,
         due=due,
+        created=parse(table.created_in(place[1])),
         priority=int(priority) if priority.isdigit() else 0,
         timed=table.timed_in(place[1]),
     )

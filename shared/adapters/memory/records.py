@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from shared.adapters import capacity_rows, record_rows, rows
 from shared.adapters.attributes import Item
@@ -138,13 +139,24 @@ class MemoryControlStore:
             self._item = {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}}
             self._meter.write("control", "set_switch", old=old, new=self._item)
 
-    def trip(self, switch: Switch) -> bool:
-        """Only what is open and as it was seen."""
+    def open_switch(self, switch: Switch, seen: Switch) -> bool:
+        """Only what is as it was seen."""
         with self._lock:
-            present = rows.switches_from_item(self._item).entries.get(switch.scope)
-            if present is not None and (
-                present.level is not Level.NORMAL or present.automation_enabled is not switch.automation_enabled
-            ):
+            if self._entry(switch.scope) != rows.switch_attribute(seen):
+                self._meter.refused("control", "open_switch", old=self._item)
+                return False
+            self.set_switch(switch)
+            return True
+
+    def _entry(self, scope: str) -> Any:
+        return None if self._item is None else self._item[rows.SCOPES]["M"].get(scope)
+
+    def trip(self, switch: Switch) -> bool:
+        """Only what is open and as it was seen; another scope's entry does not have to be readable."""
+        open_ = {"level": {"S": Level.NORMAL.word}, "automation_enabled": {"BOOL": switch.automation_enabled}}
+        with self._lock:
+            present = self._entry(switch.scope)
+            if present is not None and any(present["M"].get(name) != value for name, value in open_.items()):
                 self._meter.refused("control", "trip", old=self._item)
                 return False
             self.set_switch(switch)

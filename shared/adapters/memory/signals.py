@@ -10,7 +10,7 @@ from shared.adapters.attributes import Attribute, Item
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
 from shared.core.moment import iso
-from shared.core.signals import Counts, Minute, minute_of
+from shared.core.signals import MINUTE_S, Counts, Minute, minute_of
 
 
 class MemorySignalLedger:
@@ -21,12 +21,12 @@ class MemorySignalLedger:
         self._meter = meter or UNMETERED
         self._lock = threading.RLock()
 
-    def add(self, lane: str, at: datetime, counts: Counts) -> None:
+    def add(self, lane: str, at: datetime, counts: Counts, *, minute_s: int = MINUTE_S) -> None:
         """Add to the minute."""
         more = signal_rows.added(counts)
         if not more:
             return
-        key = signal_rows.minute_key(lane, at)
+        key = signal_rows.minute_key(lane, at, minute_s)
         with self._lock:
             minutes = self._rows.setdefault(lane, {})
             old = minutes.get(key[table.SK]["S"])

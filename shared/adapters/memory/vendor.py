@@ -109,7 +109,7 @@ class MemoryVendor:
                 return Absent()
             if self.lookup is Lookup.EVENTUAL and known[0].at + self._lag > self._clock.now():
                 return Absent()
-            return Found(known[0].vendor_id)
+            return Found(known[0].vendor_id, times=len(known))
 
     def accepted(self, key: str) -> list[Accept]:
         """What was accepted under a key; more than one is a duplicate that a customer sees."""

@@ -229,7 +229,11 @@ def _vendor_id(content: Any) -> str:
 
 
 def found_or_absent(content: Any) -> LookupAnswer:
-    """The look-up's answer: `{"found": true, "id": …}`."""
+    """The look-up's answer: `{"found": true, "id": …, "times": …}`; not every vendor says how often."""
     if not isinstance(content, dict) or not isinstance(content.get("found"), bool):
         return NoAnswer("unreadable")
-    return Found(_vendor_id(content)) if content["found"] else Absent()
+    if not content["found"]:
+        return Absent()
+    times = content.get("times")
+    told = isinstance(times, int) and not isinstance(times, bool) and times > 0
+    return Found(_vendor_id(content), times=times if told else None)

@@ -20,7 +20,7 @@ from shared.adapters.aws.content import S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.history import DynamoDbHistory
-from shared.adapters.aws.jobs import CLAIM, CLAIM_CONDITION, DynamoDbJobStore
+from shared.adapters.aws.jobs import CLAIM, CLAIM_CONDITION, CLAIM_IN_RUN, DynamoDbJobStore
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.contract import names, table
 from shared.core import lifecycle
@@ -107,10 +107,11 @@ def test_no_two_parts_of_an_update_touch_one_attribute() -> None:
 
 def test_a_claim_writes_what_its_row_is_said_to_be() -> None:
     """The update and `rows.claimed_item`, which tells what it makes of a row, change the same attributes."""
-    before = rows.job_item(a_job(due=NOW, blocked_by="x", not_before_at=NOW), "support#0#2")
-    after = rows.claimed_item(before, by="w1/a", now=NOW)
-    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)} | {"updated_at"}
-    assert {name[1:] for name in re.findall(r"#\w+", CLAIM)} == changed
+    before = rows.job_item(a_job(due=NOW, blocked_by="x", not_before_at=NOW, route="native"), "support#0#2")
+    for update, run in ((CLAIM, None), (CLAIM_IN_RUN, ("CLAIMED#support", "now"))):
+        after = rows.claimed_item(before, by="w1/a", now=NOW, run=run)
+        changed = {name for name in {*before, *after} if before.get(name) != after.get(name)} | {"updated_at"}
+        assert {name[1:] for name in re.findall(r"#\w+", update)} == changed
 
 
 @pytest.mark.fault("C1")

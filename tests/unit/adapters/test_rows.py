@@ -21,7 +21,7 @@ from shared.core.moment import whole_ms
 from shared.core.outcome import Done
 from shared.core.schedule import RunRecord
 from shared.core.switches import Level, Switches
-from tests.builders import NOW, a_job, a_lane, a_switch, an_effect_row
+from tests.builders import NOW, a_job, a_lane, a_run_lane, a_switch, an_effect_row
 
 CANARY = "Dear customer, my card is 4111"
 LANE = a_lane()
@@ -70,6 +70,7 @@ jobs = st.builds(
     replay_count=small,
     plan_id=st.none() | codes,
     routing_decision=st.none() | st.dictionaries(codes, json_values, min_size=1, max_size=3),
+    withheld=st.none() | st.dictionaries(codes, codes, min_size=1, max_size=3),
     moves=st.lists(st.builds(Move, at=times, to=st.sampled_from(Status), reason=codes), max_size=8).map(tuple),
 )
 
@@ -99,8 +100,10 @@ def test_the_index_key_is_the_lanes() -> None:
     assert rows.lane_wpk(job, a_lane()) == "support#0#1"
     assert rows.lane_wpk(job, sharded) == f"support#{sharded.shard_of(job.job_id)}#1"
     assert rows.lane_wpk(job, a_lane(admission="fair")) == "support#tenant-1#1"
-    scheduled = a_lane(admission="scheduled")
-    assert rows.lane_wpk(job, scheduled) == "support#0#1"
+    scheduled = a_run_lane(name="support")
+    assert rows.lane_wpk(job, scheduled) == "support:async#0#1"
+    batched = replace(job, routing_decision={"execution_mode": "batch"})
+    assert rows.lane_wpk(batched, scheduled) == "support:batch#0#1"
     assert rows.lane_wpk(a_job(status=Status.PROCESSING, due=NOW), scheduled) == "CLAIMED#support"
     with pytest.raises(ValueError, match="partition"):
         rows.job_item(job)

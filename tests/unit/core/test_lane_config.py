@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from shared.core.errors import BadInput
 from shared.core.lane import ADMISSIONS, LaneSpec
+from shared.core.run import RunConfig
+from shared.core.stage import StageSpec
 from tests.builders import a_lane
 from tests.unit.core.strategies import few, names
 
@@ -52,6 +54,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "a source that outlives its dead letters": ("source_retention_days", {"source_retention_days": 14}),
     "an empty secret": ("secret", {"secret": ""}),
     "a number as secret": ("secret", {"secret": 7}),
+    "vendors of a task it does not have": ("task_vendors", {"task_vendors": {"answer": ["helpdesk"]}}),
+    "a task's vendor that is not the lane's": ("task_vendors.reply", {"task_vendors": {"reply": ["openai"]}}),
+    "a task's vendors as one word": ("task_vendors.reply", {"task_vendors": {"reply": "helpdesk"}}),
+    "vendors of tasks as a list": ("task_vendors", {"task_vendors": ["helpdesk"]}),
+    "no table for a routing": ("routing", {"routing": ["legal"]}),
     "events for a task it does not have": ("intake", {"intake": "answer"}),
     "events for nobody in particular": ("intake", {"intake": True}),
     "events forgotten too soon": ("completed_kept_days", {"intake": "reply", "completed_kept_days": 5}),
@@ -88,14 +95,19 @@ def lanes(draw: st.DrawFn) -> LaneSpec:
     max_attempts = draw(st.integers(1, 6))
     floor = draw(st.integers(2, 20))
     baseline = draw(st.integers(floor, 40))
+    admission = draw(st.sampled_from(ADMISSIONS))
+    waits = tuple(draw(st.lists(st.integers(1, 999), min_size=max_attempts - 1, max_size=8)))
+    run = RunConfig(retry_backoff_seconds=waits) if admission == "scheduled" else None
     return LaneSpec(
         name=draw(names),
         tasks=tuple(draw(st.lists(names, min_size=1, max_size=3))),
         vendors=tuple(draw(st.lists(names, max_size=2))),
-        admission=draw(st.sampled_from(ADMISSIONS)),
+        admission=admission,
+        run=run,
+        runs={"worker": 3600} if run else {},
         shards=draw(st.integers(1, 64)),
         max_attempts=max_attempts,
-        retry_backoff_s=tuple(draw(st.lists(st.integers(0, 999), min_size=max_attempts - 1, max_size=8))),
+        **({} if run else {"retry_backoff_s": waits}),
         function_timeout_s=function_timeout_s,
         visibility_s=draw(st.integers(6 * function_timeout_s, 1000)),
         job_timeout_s=function_timeout_s,
@@ -119,7 +131,10 @@ def test_a_lane_survives_its_journey_through_the_environment(lane: LaneSpec) -> 
 @given(lane=lanes(), job=st.uuids())
 def test_derived_numbers_hold_for_every_lane(lane: LaneSpec, job: object) -> None:
     """A redelivery always meets a stale claim, a window holds at least one, a shard exists and stays."""
-    assert lane.function_timeout_s < lane.claim_timeout_s < lane.visibility_s
+    if lane.run is None:
+        assert lane.function_timeout_s < lane.claim_timeout_s < lane.visibility_s
+    else:
+        assert lane.run.function_timeout_s < lane.claim_timeout_s
     assert lane.queue_limit >= 1
     assert lane.queue_limit_at(lane.ceiling) >= lane.queue_limit
     assert 0 <= lane.shard_of(str(job)) < lane.shards
@@ -139,3 +154,22 @@ def test_no_lane_without_a_hard_ceiling(floor: int, baseline: int, ceiling: int)
     assert legal
     assert lane.baseline <= lane.ceiling <= 1000
     assert a_lane().ceiling is not None
+
+
+def test_what_is_usual_for_all_lanes_is_said_once() -> None:
+    """`lane_defaults` holds for every lane that says nothing else, also for one that a stage does not know yet."""
+    lanes = {"support": {"tasks": ["reply"], "minute_s": 30}, "orders": {"tasks": ["notify"]}}
+    stage = StageSpec.from_mappings("local", {"lanes": lanes}, {"lane_defaults": {"minute_s": 2}})
+    assert {name: lane.minute_s for name, lane in stage.lanes.items()} == {"support": 30, "orders": 2}
+
+
+@pytest.mark.req("R4")
+def test_a_lanes_own_schedules_have_rules_too() -> None:
+    """Misfire and overlap are said for each schedule, of the engine and of a lane's runs; another name is refused."""
+    lanes = {"rewrite": {"tasks": ["r"], "admission": "scheduled", "run": {}, "runs": {"worker": 3600}}}
+    stage = StageSpec.from_mappings(
+        "local", {"lanes": lanes, "schedule_rules": {"rewrite_worker": {"misfire": "run_once"}}}
+    )
+    assert str(stage.schedule_rules["rewrite_worker"].misfire) == "run_once"
+    with pytest.raises(BadInput, match="is not a schedule"):
+        StageSpec.from_mappings("local", {"lanes": lanes, "schedule_rules": {"rewrite_walker": {}}})

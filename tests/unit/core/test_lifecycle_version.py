@@ -9,9 +9,9 @@ import pytest
 from shared.adapters.aws import jobs as aws_jobs
 from shared.core import lifecycle
 
-KNOWN = {1: "e8f40facdbdb6c32", 2: "ddde519403051f19"}
+KNOWN = {1: "e8f40facdbdb6c32", 2: "ddde519403051f19", 3: "b1b417a9565bca21"}
 """Major number of the version → digest of its moves and its claim condition. One line is added, none changed."""
-CLAIMS = {1: "e7d481e327a26633", 2: "e7d481e327a26633"}
+CLAIMS = {1: "e7d481e327a26633", 2: "e7d481e327a26633", 3: "e7d481e327a26633"}
 """Major number → digest of the condition DynamoDB is given with a claim."""
 
 HOW = """

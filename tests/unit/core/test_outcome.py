@@ -32,6 +32,12 @@ def test_an_outcome_of_codes_passes_as_it_is(outcome: Outcome) -> None:
     [
         (Done(SECRET), Done(NOT_A_CODE)),
         (Done("ok", SECRET), Done("ok", None)),
+        (Done("ok", None, {"intent": SECRET, "sure": True}), Done("ok", None, {"intent": NOT_A_CODE, "sure": True})),
+        (Done("ok", None, {SECRET: "a"}), Done("ok", None, {NOT_A_CODE: "a"})),
+        (Done("ok", None, {"a": [SECRET]}), Done("ok", None, {"a": NOT_A_CODE})),  # type: ignore[dict-item]
+        (Done("ok", None, {f"a{n}": "b" for n in range(9)}), Done("ok")),
+        (Done("ok", None, SECRET), Done("ok")),  # type: ignore[arg-type]
+        (Done("ok", withheld={"reply": SECRET}), Done("ok")),
         (Retry(SECRET), Retry(NOT_A_CODE)),
         (Defer(NOW, SECRET), Defer(NOW, NOT_A_CODE)),
         (Fail(Category.AUTH, SECRET), Fail(Category.AUTH, NOT_A_CODE)),

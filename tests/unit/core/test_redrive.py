@@ -117,18 +117,23 @@ def a_view(terms: Terms | None = None, depth: int = 0, **overrides: Any) -> View
     return View(**{**values, **overrides})
 
 
-def spare(view: View, *, backlog: bool = False, busy: int = 0) -> tuple[int, str]:
-    found = room(replayed(a_failed("1"), "p", NOW), view, NOW, 1.0, backlog=backlog, busy=busy)
+def spare(view: View, *, backlog: bool = False, busy: int = 0, under_way: int = 0) -> tuple[int, str]:
+    job = replayed(a_failed("1"), "p", NOW)
+    found = room(job, view, NOW, 1.0, backlog=backlog, busy=busy, under_way=under_way)
     return found.count, found.held_by
 
 
 @pytest.mark.req("C11")
 @pytest.mark.fault("F5")
-def test_a_replay_has_half_of_the_pace_at_the_baseline_cap() -> None:
-    """600 requests a minute are ten a second: five for replays; without a limit, half of the idle slots."""
-    assert spare(a_view()) == (5, "")
-    assert spare(a_view(accounts=())) == (10, "")
-    assert spare(a_view(accounts=()), busy=14) == (3, "")
+def test_a_replay_has_half_of_the_pace_and_a_quarter_of_the_slots() -> None:
+    """360 requests a minute are six a second: three for replays. Of twenty slots at the baseline cap replays hold five
+    at most, and only idle ones: however long they go on, the others find fifteen."""
+    slow = (AccountView(spec=an_account(requests_per_minute=360), budget=Budget()),)
+    assert spare(a_view(accounts=slow)) == (3, "")
+    assert spare(a_view(accounts=())) == (5, "")
+    assert spare(a_view(accounts=()), busy=4, under_way=4) == (1, "")
+    assert spare(a_view(accounts=()), busy=5, under_way=5) == (0, "replays under way")
+    assert spare(a_view(accounts=()), busy=17) == (3, "")
     assert spare(a_view(accounts=()), busy=19) == (1, "")
 
 
@@ -141,7 +146,7 @@ def test_others_come_first() -> None:
     assert spare(a_view(), backlog=True) == (0, "backlog")
     assert spare(a_view(), busy=20) == (0, "capacity:support")
     assert spare(a_view(depth=1000)) == (0, "capacity:support")
-    assert spare(a_view(), busy=16) == (2, "")
+    assert spare(a_view(), busy=16) == (4, "")
     closed = Switches(entries={"lane/support": a_switch("lane/support", Level.NO_NEW_STARTS)})
     assert spare(a_view(switches=closed)) == (0, "switches:lane/support")
     assert spare(a_view(Terms(quiet_until_us=now_us + 1))) == (0, "budget:desk_account")
@@ -149,11 +154,11 @@ def test_others_come_first() -> None:
 
 
 def test_how_long_it_takes_at_the_least() -> None:
-    """By the baseline cap, or by half of the account's pace, whichever is slower."""
+    """By its slots at the baseline cap, or by half of the account's pace, whichever is slower."""
     lane = a_lane(parallel=10, baseline=2, expected_job_s=1.0)
-    assert drain_s(1000, lane, []) == 100
-    assert drain_s(1000, lane, [an_account(requests_per_minute=600)]) == 200
-    assert drain_s(1000, lane, [an_account(requests_per_minute=600, enforced=False)]) == 100
+    assert drain_s(1000, lane, []) == 200
+    assert drain_s(1000, lane, [an_account(requests_per_minute=300)]) == 400
+    assert drain_s(1000, lane, [an_account(requests_per_minute=300, enforced=False)]) == 200
 
 
 # -------------------------------------------------------------------------------------------- obstacles

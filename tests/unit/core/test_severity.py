@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from infra.stage import CONFIG, DEFAULTS
 from shared.core.capacity import POLICIES, Policy
 from shared.core.errors import BadInput
-from shared.core.severity import Severity, Thresholds, of_age, read, severity
+from shared.core.severity import Reading, Severity, Thresholds, of_age, read, severity
 from shared.core.signals import (
     MINUTE,
     Counts,
@@ -212,6 +212,23 @@ def test_a_stage_changes_the_numbers() -> None:
     assert (stage.policies["conservative"].interval_s, stage.policies["conservative"].step_up) == (60, 2)
 
 
+@pytest.mark.req("C16")
+@pytest.mark.parametrize("minute_s", [1, 2, 5, 30, 60])
+def test_a_lane_in_fast_time_is_judged_by_its_own_minutes(minute_s: int) -> None:
+    """The last full one for a spike, two running for unstable; the one that has begun says nothing yet."""
+    bad = Counts(vendors={"helpdesk": VendorCounts(calls=10, limited=5)})
+
+    def seen(*back: int) -> Reading:
+        minutes = tuple(Minute(at=NOW - timedelta(seconds=n * minute_s), counts=bad) for n in back)
+        return read(Signals(at=NOW + timedelta(seconds=minute_s - 0.1), minutes=minutes, minute_s=minute_s), T)
+
+    assert seen(0).limited == seen(2).limited == ()
+    assert (seen(1).limited, seen(1).unstable) == (("helpdesk",), ())
+    assert seen(1, 2).unstable == ("helpdesk",)
+    stage = {"severity": {"growth_window_s": 60}, "lanes": {"support": {"tasks": ["a"], "minute_s": minute_s}}}
+    assert StageSpec.from_mappings("dev", {}, stage).lanes["support"].minute_s == minute_s
+
+
 @pytest.mark.fault("E5")
 @pytest.mark.parametrize(
     "wrong",
@@ -221,6 +238,7 @@ def test_a_stage_changes_the_numbers() -> None:
         {"severity": {"spike_share": 0}},
         {"severity": {"spike_share": "many"}},
         {"severity": {"growth_window_s": 5}},
+        {"severity": {"growth_window_s": 5}, "lanes": {"support": {"tasks": ["reply"], "minute_s": 6}}},
         {"severity": {"panic_age_s": 5}},
         {"policies": {"conservative": {"step_up": 0}}},
         {"policies": {"conservative": {"step_down": 1.5}}},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shared.core.errors import BadInput
 from shared.core.stage import STAGES, StageSpec, merged
+from tests.builders import ROUTING
 
 CONFIG = Path(__file__).parents[3] / "config"
 BASE: dict[str, Any] = {
@@ -101,6 +102,14 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         accounts("a", a={"vendor": "openai"}),
     ),
     "two accounts with one vendor": ("lanes.support.accounts", accounts("desk", "more", desk=DESK, more=DESK)),
+    "a Tier 0 without an intent": (
+        "lanes.support.routing.tier_0",
+        merged(BASE, {"lanes": {"support": {"routing": {**ROUTING, "tier_0": ["fraud"]}}}}),
+    ),
+    "a task's vendor that its lane does not call": (
+        "lanes.support.task_vendors.answer_event",
+        merged(BASE, {"lanes": {"support": {"task_vendors": {"answer_event": ["openai"]}}}}),
+    ),
     "schedules as a number": ("schedules", {**BASE, "schedules": 60}),
     "a schedule's unknown name": ("schedules", {**BASE, "schedules": {"cleaner": 60}}),
     **{

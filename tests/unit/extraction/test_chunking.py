@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.extraction.chunking import LEAST_TOKENS, chunks_of
-from functions.extraction.tokens import text_tokens
+from shared.core.tokens import text_tokens
 
 MANY = 10**9
 texts = st.one_of(

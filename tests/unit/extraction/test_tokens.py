@@ -13,10 +13,10 @@ from functions.extraction.question import (
     chunk_tokens_within,
     question,
 )
-from functions.extraction.tokens import MESSAGE_TOKENS, call_tokens, text_tokens
 from infra.stage import load_stage
 from shared.core.errors import BadInput
 from shared.core.stage import STAGES
+from shared.core.tokens import MESSAGE_TOKENS, call_tokens, text_tokens
 
 
 @given(text=st.text(), more=st.text())

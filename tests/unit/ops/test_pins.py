@@ -22,6 +22,7 @@ PIN_FILES = [
     "requirements.txt",
     "functions/requirements.txt",
     "functions/engine.txt",
+    "functions/rewrite/requirements.txt",
     "ops/emulator/requirements.txt",
 ]
 HERE = Target(name="here", identity="here", installer=Path(sys.executable))

@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.clock import VirtualClock
+from shared.adapters.memory.move_tasks import MemoryMoveTasks
 from shared.adapters.memory.plans import MemoryPlanStore, MemoryResolutionStore
 from shared.adapters.memory.queues import MemoryDeadLetterQueues, MemoryLaneQueues
 from shared.adapters.memory.stores import (
@@ -95,6 +96,7 @@ class Desk:
         self.control = Flaky(MemoryControlStore(), "switches")
         self.dead_letters = MemoryDeadLetterQueues(clock=self.clock)
         self.queues = MemoryLaneQueues(clock=self.clock, lanes=self.lanes, dead_letters=self.dead_letters)
+        self.moves = MemoryMoveTasks(clock=self.clock, queues=self.queues, dead_letters=self.dead_letters)
         self.vendor: MemoryVendor = a_vendor(kind, self.clock)
         self.board = SwitchBoard(control=self.control, clock=self.clock)
         self.budget_ledger = MemoryBudgetLedger()
@@ -222,6 +224,7 @@ class Desk:
             viewer=self.viewer,
             clock=self.clock,
             telemetry=self.telemetry,
+            moves=self.moves,
         )
 
     def resolver(self) -> Resolver:

@@ -158,8 +158,8 @@ def test_turns_are_by_priority_with_aging(found: list[WaitingEntry]) -> None:
 @given(behind=st.integers(1, 3), found=entries)
 def test_nobody_is_starved(behind: int, found: list[WaitingEntry]) -> None:
     """However many urgent jobs arrive, one that has waited long enough is ahead of every new one."""
-    old = WaitingEntry(job_id="old", due=NOW - timedelta(seconds=AGING_S * behind + 1), priority=behind)
-    fresh = [WaitingEntry(job_id=one.job_id, due=NOW, priority=0) for one in found]
+    old = WaitingEntry(job_id="old", due=NOW - timedelta(seconds=AGING_S * behind + 1), created=NOW, priority=behind)
+    fresh = [WaitingEntry(job_id=one.job_id, due=NOW, created=NOW, priority=0) for one in found]
     assert in_turn([*fresh, old], NOW)[0] is old
 
 
@@ -281,6 +281,16 @@ def test_a_full_window_is_emptied_as_workers_take_from_it() -> None:
         desk.queues.delete("support", one.receipt)
     desk.clock.advance(3)
     assert desk.dispatch().sent == 3
+
+
+def test_behind_a_full_window_nobody_is_read() -> None:
+    """The queue is full for every job of the lane: one look says so, and a backlog costs no read each."""
+    desk = Desk(baseline=2, parallel=1, queue_window_s=5, expected_job_s=2.0)
+    for n in range(50):
+        waiting(desk, f"event-{n}")
+    first, second = desk.dispatch(), desk.dispatch()
+    assert (first.sent, first.nominated) == (5, 6)
+    assert (second.sent, second.nominated) == (0, 1)
 
 
 def test_a_run_ends_before_its_function_does(desk: Desk) -> None:

@@ -47,12 +47,18 @@ STANDINGS: dict[str, tuple[Job, str, datetime, str]] = {
         NOW - timedelta(minutes=5),
         "by a worker that died; its message brings it back",
     ),
-    "in a batch": (a_job(status=Status.BATCH_SUBMITTED), "claimed", NOW, "in a provider's batch since"),
+    "in a batch": (a_job(status=Status.BATCH_SUBMITTED), "in_batch", NOW, "in a provider's batch since"),
     "completed": (
         a_job(status=Status.COMPLETED),
         "ended",
         NOW,
         "ended completed at 2026-01-01T00:00:00.000Z (replied)",
+    ),
+    "completed, something withheld": (
+        a_job(status=Status.COMPLETED, result="withheld", withheld={"chat": "all", "reply": "lane/support"}),
+        "ended",
+        NOW,
+        "ended completed at 2026-01-01T00:00:00.000Z (withheld, chat withheld by all, reply withheld by lane/support)",
     ),
     "canceled": (a_job(status=Status.CANCELED), "ended", NOW, "ended canceled at 2026-01-01T00:00:00.000Z"),
     "failed": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from shared.core.errors import Unavailable
 from shared.core.severity import Severity
 from shared.core.switches import Level
 from shared.usecases.assert_cap import Asserted
-from tests.builders import a_job, a_switch
+from tests.builders import a_job, a_run_lane, a_switch
 from tests.unit.usecases.watch import SPIKE, Watch
 
 
@@ -218,6 +217,20 @@ def test_a_corrupt_row_keeps_the_last_good_cap_loudly() -> None:
     assert [event.code for event in watch.desk.telemetry.named("lane_not_governed")] == ["unreadable_row"]
 
 
+@pytest.mark.fault("E5")
+def test_corrupt_switches_keep_the_last_good_cap_loudly() -> None:
+    """Nobody can tell whether the lane is closed: nothing is steered, the cap stands, and every look says so."""
+    watch = Watch()
+    watch.backlog()
+    watch.look()
+    corrupt = {"pk": {"S": "SWITCHES"}, "scopes": {"M": {"all": {"M": {"level": {"S": "open-ish"}}}}}}
+    watch.desk.control._target._item = corrupt
+    for times in (1, 2):
+        assert watch.governor.run(watch.desk.lanes) == {"support.lost": 1}
+        assert len(watch.desk.telemetry.named("lane_not_governed")) == times
+    assert (watch.source.cap, watch.desk.control.capacity("support").cap) == (6, 6)
+
+
 @pytest.mark.fault("E3")
 def test_without_the_control_table_nothing_is_steered() -> None:
     """No decision without the switches: they are never assumed to be open."""
@@ -277,7 +290,7 @@ def test_a_history_that_cannot_be_written_stops_nothing() -> None:
 def test_a_run_governs_every_lane_that_has_a_queue() -> None:
     """Counts by lane, for the run's record; a lane whose runs claim for themselves has no event source."""
     watch = Watch()
-    watch.desk.add_lane(replace(watch.desk.lane, name="rewrite", admission="scheduled"))
+    watch.desk.add_lane(a_run_lane())
     counts = watch.governor.run(watch.desk.lanes)
     assert counts == {
         "support.cap": 4,

@@ -9,6 +9,7 @@ import pytest
 from shared.contract import metrics
 from shared.core import lifecycle
 from shared.core.job import Category, Job, Status
+from shared.core.run import RunConfig
 from shared.usecases.recover import recover
 from shared.usecases.sweep import OVERDUE_S
 from tests.builders import NOW, a_job, an_effect_row
@@ -17,7 +18,7 @@ from tests.unit.usecases.desk import Desk
 
 @pytest.fixture
 def desk() -> Desk:
-    return Desk(admission="scheduled")
+    return Desk(admission="scheduled", run=RunConfig(retry_backoff_seconds=(5, 10, 20, 40)), runs={"worker": 3600})
 
 
 def claimed(desk: Desk, key: str = "event-1", **overrides: object) -> Job:

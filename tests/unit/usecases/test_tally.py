@@ -51,6 +51,17 @@ def fail(job: Job, ctx: Context) -> Outcome:
 TASKS = {"ask": ask, "done": done, "stumble": stumble, "fail": fail}
 
 
+@pytest.mark.req("C16")
+@pytest.mark.parametrize(("minute_s", "at_s"), [(60, 0), (2, 6)])
+def test_a_batch_counts_in_its_lanes_own_minute(minute_s: int, at_s: int) -> None:
+    """Seven seconds after the full minute: the minute of the clock, or the fourth of two seconds."""
+    desk = Desk(tasks=TASKS, minute_s=minute_s)
+    tickets = deliveries(desk, "done")
+    desk.clock.advance(7)
+    desk.batch(*tickets)
+    assert [one.at for one in desk.signals.minutes(desk.lane.name, since=NOW)] == [NOW + timedelta(seconds=at_s)]
+
+
 def test_a_batch_is_one_write_with_all_that_happened() -> None:
     """Claims, ends, errors, the vendor's answers and the oldest age, whatever the size of the batch."""
     desk = Desk(tasks=TASKS, batch_size=10, parallel=1)

@@ -11,6 +11,7 @@ from shared.core.capacity import POLICIES, CapacityState, EventSource, Pin
 from shared.core.severity import Thresholds
 from shared.core.signals import Counts, VendorCounts
 from shared.core.switches import Level
+from shared.core.vendor_cost import Prices
 from shared.usecases.govern import Governed, Governor
 from shared.usecases.look import Lookout
 from tests.builders import a_job
@@ -23,7 +24,8 @@ QUIET = Counts(claims=10, completed=10, vendors={"helpdesk": VendorCounts(calls=
 class Watch:
     """A desk with a governor, a minute at a time."""
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, prices: Prices | None = None, **more: Any) -> None:
+        self.prices = prices or Prices()
         self.desk = Desk(**{"ceiling": 10, "baseline": 4, **more})
         self.actuator = MemoryActuator([self.desk.lane.name], cap=self.desk.lane.baseline)
         self.governor = self.a_governor()
@@ -40,7 +42,7 @@ class Watch:
                 accounts=desk.accounts,
                 clock=desk.clock,
                 telemetry=desk.telemetry,
-                window_s=900,
+                window_s=3600,
             ),
             thresholds=Thresholds(),
             policies=POLICIES,
@@ -49,6 +51,7 @@ class Watch:
             history=desk.history,
             clock=desk.clock,
             telemetry=desk.telemetry,
+            prices=self.prices,
         )
 
     def saw(self, counts: Counts) -> None:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from ops.vendors.server import VendorSimulator
 from shared.adapters.vendors.helpdesk import HelpDesk, add_tag, assign, reply
+from shared.adapters.vendors.http import found_or_absent
 from shared.adapters.vendors.openai_chat import OpenAiChat, chat
 from shared.core.account import Limit
 from shared.core.effects import Absent, Accepted, Call, Effect, Found, Lookup, NoAnswer, Refused, Unknown
@@ -146,8 +147,20 @@ def test_look_up_finds_what_was_accepted(desk: HelpDesk, simulator: VendorSimula
     """Also when the answer to the send was lost; a key that was never sent is absent."""
     simulator.configure("helpdesk", script=[{"match": {"method": "POST"}, "do": "drop_after_accept"}])
     assert isinstance(desk.perform(HELLO, key="k-1", timeout_s=3), Unknown)
-    assert desk.look_up("k-1", timeout_s=3) == Found(simulator.record.accepts[0].vendor_id)
+    assert desk.look_up("k-1", timeout_s=3) == Found(simulator.record.accepts[0].vendor_id, times=1)
     assert desk.look_up("k-2", timeout_s=3) == Absent()
+
+
+@pytest.mark.req("C12")
+def test_look_up_tells_how_often(desk: HelpDesk, simulator: VendorSimulator) -> None:
+    """A key that was accepted twice is told as two; a vendor whose count is none says nothing about it."""
+    simulator.configure("helpdesk", dedupe_by_key=False)
+    for _ in range(2):
+        desk.perform(HELLO, key="k-1", timeout_s=3)
+    assert desk.look_up("k-1", timeout_s=3) == Found(simulator.record.accepts[0].vendor_id, times=2)
+    for said in (None, True, 0, -1, "2", 1.0):
+        assert found_or_absent({"found": True, "id": "r-1", "times": said}) == Found("r-1")
+    assert found_or_absent({"found": True, "id": "r-1"}) == Found("r-1", times=None)
 
 
 @pytest.mark.parametrize("config", [{"lookup": "none"}, {"outage": True}, {"outage": "refuse"}])

@@ -67,7 +67,9 @@ class Cloud(Stage):
             }
             for lane in LANES
         }
-        self.mappings["penstock-dev-stream"] = {"UUID": "u", "State": "Enabled", "LastProcessingResult": "OK"}
+        for reader in ("stream", "feed"):
+            name = f"penstock-dev-{reader}"
+            self.mappings[name] = {"UUID": f"u-{reader}", "State": "Enabled", "LastProcessingResult": "OK"}
         self.quota: Any = {"AccountLimit": {"ConcurrentExecutions": 1000}}
         self.alarms = [{"AlarmName": "penstock-dev-support-dead", "AlarmActions": [TOPIC], "StateValue": "OK"}]
         self.age_ms: list[float] = []

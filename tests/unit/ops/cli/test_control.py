@@ -69,6 +69,41 @@ def test_safe_mode_loosens_nothing(penstock: Any, deployed: Stage) -> None:
     assert found.level is Level.HALT
 
 
+@pytest.mark.req("C6")
+@pytest.mark.fault("E5")
+def test_what_must_be_closed_is_closed_beside_an_entry_nobody_can_read(penstock: Any, deployed: Stage) -> None:
+    """Halt, drain and safe mode; nothing is loosened, the refusal names the way out, and a halt mends its own scope."""
+    penstock("control", "set", "lane/mail", "drain", *WHY)
+    deployed.client("dynamodb").update_item(
+        TableName="penstock-dev-control",
+        Key={"pk": {"S": "SWITCHES"}},
+        UpdateExpression="SET scopes.#s = :entry",
+        ExpressionAttributeNames={"#s": "lane/support"},
+        ExpressionAttributeValues={":entry": {"M": {"level": {"S": "sideways"}}}},
+    )
+    way_out = "`penstock control set SCOPE halt --why …` always works"
+    assert way_out in " ".join(penstock("control", "show", code=1).err.split())
+    penstock("control", "set", "all", "drain", *WHY)
+    penstock("control", "safe-mode", "on", "vendor/gmail", *WHY)
+    penstock("control", "automation", "off", "vendor/helpdesk", *WHY)
+    for refused in (
+        ("set", "lane/mail", "normal"),
+        ("set", "lane/support", "drain"),
+        ("automation", "on", "lane/mail"),
+        ("safe-mode", "on", "lane/mail"),
+    ):
+        assert way_out in " ".join(penstock("control", *refused, *WHY, code=1).err.split())
+    penstock("control", "set", "lane/support", "halt", *WHY)
+    found = deployed.control.switches().entries
+    assert {scope: (one.level, one.automation_enabled) for scope, one in found.items()} == {
+        "all": (Level.DRAIN, True),
+        "lane/mail": (Level.DRAIN, True),
+        "lane/support": (Level.HALT, False),
+        "vendor/gmail": (Level.ROUTE_ONLY, True),
+        "vendor/helpdesk": (Level.NORMAL, False),
+    }
+
+
 def test_automation_off_and_on(penstock: Any, deployed: Stage) -> None:
     """Off forbids paid calls and leaves the level alone; on takes that back."""
     penstock("control", "set", "lane/mail", "drain", *WHY)

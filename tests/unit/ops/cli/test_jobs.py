@@ -124,6 +124,16 @@ def test_ids_that_are_none(penstock: Any, deployed: Stage, verb: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- why
+@pytest.mark.req("C2")
+def test_show_and_why_say_what_was_withheld(penstock: Any, deployed: Stage) -> None:
+    """Which effect or call, and by which switch; for people and for programs."""
+    withheld = {"chat": "all", "reply": "lane/support"}
+    job = stored(deployed, status=Status.COMPLETED, result="withheld", withheld=withheld)
+    assert "chat by all, reply by lane/support" in penstock("jobs", "show", job.job_id).out
+    assert penstock("jobs", "show", job.job_id, "--json").document["job"]["withheld"] == withheld
+    assert "reply withheld by lane/support" in " ".join(penstock("jobs", "why", job.job_id).out.split())
+
+
 def test_why_of_a_job_that_may_run(penstock: Any, deployed: Stage) -> None:
     """Every gate open: it is in the queue and can run now."""
     job = stored(deployed)

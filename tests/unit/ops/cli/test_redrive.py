@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from ops.cli.redrive import native_desk
 from ops.cli.stage import Caller, SilentTelemetry, Stage
+from shared.core.errors import BadInput
 from shared.core.job import Job, Status
 from shared.core.plan import Ending
 from shared.usecases.run_redrive import Redriver
@@ -165,3 +167,34 @@ def test_not_sent_points_to_a_plan(penstock: Any, deployed: Stage, failed: list[
         assert f"penstock redrive plan support --job {job_id}" in penstock(*words, "--confirm").out
     with somebody("ada"):
         assert penstock("redrive", "plan", "support", *CAUSE, "--job", job_id, "--json").document["plan"]["count"] == 1
+
+
+@pytest.mark.req("C10")
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        ((), 1, "has no canary: replay one job with the error"),
+        (("--tenant", "tenant-1"), 1, "leave the filters out"),
+        (("--rate", "501"), 1, "must be 1 to 500"),
+    ],
+)
+def test_a_native_plan_is_refused_with_what_to_do(
+    penstock: Any, deployed: Stage, failed: list[Job], somebody: Be, options: tuple[str, ...], code: int, says: str
+) -> None:
+    """No canary yet, a choice beside it, a rate that SQS does not know."""
+    with somebody("ada"):
+        assert says in penstock("redrive", "plan", "support", *CAUSE, "--native", *options, code=code).err
+
+
+def test_a_rate_is_for_native_plans(penstock: Any, deployed: Stage, failed: list[Job], somebody: Be) -> None:
+    """The others are paced by what the lane has to spare."""
+    with somebody("ada"):
+        assert "--rate goes with --native" in penstock("redrive", "plan", "support", *CAUSE, "--rate", "5", code=2).err
+
+
+def test_the_local_stage_has_no_move_tasks(deployed: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence that says so, instead of an error of the emulator's."""
+    lane = deployed.lane("support")
+    monkeypatch.setattr(deployed, "name", "local")
+    with pytest.raises(BadInput, match="local stage, whose SQS has no move tasks: leave --native out"):
+        native_desk(lane, deployed)

@@ -12,6 +12,8 @@ from tests.unit.ops.cli.test_command import COMMANDS
 ROOT = Path(__file__).resolve().parents[4]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 _CODE = re.compile(r"`(penstock [^`\n]*)`|^\s*(?:\$ )?(penstock [^\n]*)$", re.MULTILINE)
+LISTING = ("runs",)
+"""Groups whose `list` may be left out: what stands there is its argument."""
 _GROUPS = {words[0] for words in COMMANDS if len(words) > 1}
 
 
@@ -22,7 +24,8 @@ def named(page: Path) -> set[tuple[str, ...]]:
         words = (match[1] or match[2]).split()[1:]
         plain = [word for word in words if not word.startswith("-")]
         if plain and plain[0].isalpha() and plain[0].islower():
-            found.add(tuple(plain[:2]) if plain[0] in _GROUPS and len(plain) > 1 else (plain[0],))
+            listed = plain[0] in LISTING and tuple(plain[:2]) not in COMMANDS
+            found.add(tuple(plain[:2]) if plain[0] in _GROUPS and len(plain) > 1 and not listed else (plain[0],))
     return found
 
 

@@ -134,7 +134,7 @@ _MAKERS: Mapping[str, Callable[[Clients, Mapping[str, Any]], str]] = {
     "AWS::DynamoDB::Table": _table,
     "AWS::S3::Bucket": _bucket,
     "AWS::SecretsManager::Secret": _secret,
-    "AWS::Events::EventBus": lambda clients, properties: str(properties["Name"]),
+    "AWS::Events::Rule": lambda clients, properties: str(properties["Name"]),
 }
 
 

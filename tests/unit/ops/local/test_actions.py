@@ -160,6 +160,12 @@ def asked(service: str, operation: str, **arguments: Any) -> set[tuple[str, str]
             {("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{WHERE}:secret:penstock/local/support")},
         ),
         (
+            "events",
+            "put_events",
+            {"Entries": [{"EventBusName": "penstock-local", "Source": "s", "DetailType": "t", "Detail": "{}"}]},
+            {("events:PutEvents", f"arn:aws:events:{WHERE}:event-bus/penstock-local")},
+        ),
+        (
             "sns",
             "publish",
             {"TopicArn": f"arn:aws:sns:{WHERE}:alarms", "Message": "m"},

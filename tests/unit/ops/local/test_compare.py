@@ -59,7 +59,7 @@ def test_a_property_nobody_reads_back_is_a_difference(clients: Clients, deployed
 
 def test_a_type_nobody_reads_back_is_a_difference(clients: Clients, deployed: Deployed) -> None:
     """A resource of an unknown type fails, too."""
-    templates = deployed(Bus={"Type": "AWS::Events::EventBus", "Properties": {"Name": "bus"}})
+    templates = deployed(Rule={"Type": "AWS::Events::Rule", "Properties": {"Name": "rule"}})
     assert [one.property for one in assert_deployed(templates, clients)] == ["(the type)"]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import openai
 import pytest
 
 from ops.vendors.server import VendorSimulator
@@ -113,6 +114,26 @@ def test_entities_are_the_capitalised_words_of_the_last_message(client: httpx.Cl
     assert "Ada" not in [entity["value"] for entity in entities("Ada met Bob and Ada, in Zürich.")]
 
 
+def test_an_intent_is_the_first_that_the_last_message_names(client: httpx.Client, vendor: VendorSimulator) -> None:
+    """In words of any case; the last of the list where it names none. Canned answers are given as they are, cut off at
+    the caller's limit."""
+    named = {"intent": {"enum": ["legal", "payment_dispute", "billing", "unclear"]}, "sure": {"type": "boolean"}}
+    schema = {"type": "object", "properties": named}
+    form = {"type": "json_schema", "json_schema": {"name": "intent", "schema": schema}}
+    system = {"role": "system", "content": "Is it legal?"}
+
+    def asked(text: str) -> tuple[str, str]:
+        messages = [system, {"role": "user", "content": text}]
+        body = {**CHAT, "messages": messages, "response_format": form, "max_completion_tokens": 20}
+        answer = client.post("/chat/completions", json=body)
+        return content(answer), answer.json()["choices"][0]["finish_reason"]
+
+    assert asked("About BILLING, a Payment dispute") == ('{"intent": "payment_dispute", "sure": true}', "stop")
+    assert json.loads(asked("Hello")[0]) == {"intent": "unclear", "sure": True}
+    vendor.configure("openai", canned_answers=[{"contains": "Hello", "content": '{"intent": "billing' + " " * 99}])
+    assert asked("Hello")[1] == "length"
+
+
 def test_a_schema_that_never_ends_is_answered(client: httpx.Client) -> None:
     """A schema that refers to itself is cut at a depth, not followed for ever."""
     endless = {"type": "object", "properties": {"next": {"$ref": "#"}, "self": {"$ref": "#/properties/self"}}}
@@ -182,7 +203,6 @@ def test_a_bad_inference_is_a_sentence(client: httpx.Client, changes: dict[str, 
 
 def test_the_official_sdk_is_content(vendor: VendorSimulator) -> None:
     """The vendor's own SDK reads answers, usage and errors from the simulator."""
-    openai = pytest.importorskip("openai")
     with openai.OpenAI(base_url=vendor.openai_url, api_key="any", max_retries=0) as sdk:
         chat = sdk.chat.completions.create(**CHAT)
         assert chat.choices[0].message.content

@@ -1,0 +1,74 @@
+"""Every path of the scheduled functions of lane `rewrite`: what is recorded then is what their code really needs."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+from infra.stage import load_stage
+from shared.adapters.aws.budgets import DynamoDbBudgetLedger
+from shared.contract import names
+from shared.core.feedback import changed
+from shared.core.job import Status
+from shared.core.moment import whole_ms
+from shared.core.ports import Claimed
+from shared.core.rate import SECOND, us_of
+from shared.core.run import Mode
+from tests.e2e.paths import STAGE, LocalStage, until
+from tests.unit.usecases.rewriting import facts
+
+REWRITE = "rewrite"
+SUBMITTER, COLLECTOR, WORKER = (names.run(REWRITE, role) for role in ("batch_submitter", "batch_collector", "worker"))
+
+
+def walk_the_rewrites(stage: LocalStage) -> None:
+    """In batches and one by one, under an account whose terms change meanwhile, and after a run that was killed."""
+    ended = [_enqueue(stage, surface) for surface in ("weekly_harmony", "direct_message")]
+    _run_until_ended(stage, ended)
+    _killed_run(stage)
+    unusable = _enqueue(stage, "direct_message", text=" ")
+    stage.run(WORKER)
+    until(lambda: stage.job(unusable).status is Status.FAILED, 10, "an unusable text to fail its job")
+    spec = load_stage(STAGE).accounts["openai"]
+    ledger = DynamoDbBudgetLedger(client=stage.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
+    for enforced in (False, None):
+        # Whoever takes under terms that no longer hold reads the account again.
+        seen = ledger.read(spec).terms
+        ledger.change(spec, seen, changed(seen, us_of(datetime.now(UTC)), enforced=enforced))
+        _run_until_ended(stage, [_enqueue(stage, surface) for surface in ("weekly_harmony", "direct_message")])
+    # The vendor asked for quiet: whoever knows that reads the account again before the next batch.
+    seen, now_us = ledger.read(spec).terms, us_of(datetime.now(UTC))
+    ledger.change(spec, seen, changed(seen, now_us, quiet_until_us=now_us + 4 * SECOND))
+    waiting = []
+    for _ in range(2):
+        waiting.append(_enqueue(stage, "weekly_harmony"))
+        stage.run(SUBMITTER)
+    _run_until_ended(stage, waiting)
+
+
+def _enqueue(stage: LocalStage, surface: str, text: str = "you never do the dishes") -> str:
+    given = facts(uuid.uuid4().int, surface=surface)
+    key = (given["rewrite_request_id"], given["recipient_user_id"])
+    return stage.penstock.enqueue(REWRITE, "complaint_rewrite", "home-1", key, {"text": text}, facts=given).job_id
+
+
+def _run_until_ended(stage: LocalStage, job_ids: list[str]) -> None:
+    def ended() -> bool:
+        for name in (SUBMITTER, WORKER, COLLECTOR):
+            stage.run(name)
+        return all(stage.job(job_id).status.ended for job_id in job_ids)
+
+    until(ended, 60, "the rewrites to end")
+    assert {stage.job(job_id).status for job_id in job_ids} == {Status.COMPLETED}
+
+
+def _killed_run(stage: LocalStage) -> None:
+    """It had claimed a job: the sweeper puts it back, and whoever runs it looks first at what it did."""
+    lane, job_id = stage.lanes[REWRITE], _enqueue(stage, "direct_message")
+    then = whole_ms(datetime.now(UTC) - timedelta(seconds=lane.claim_timeout_s + 5))
+    waiting = stage.jobs.waiting(lane, due_before=datetime.now(UTC), limit=10, line=lane.line(Mode.ASYNC))
+    for entry in (entry for entry in waiting if entry.job_id == job_id):
+        # A schedule may have been here first; then there is nothing to bring back.
+        if isinstance(stage.jobs.claim_in_run(lane, entry, by="killed", now=then, early=True), Claimed):
+            stage.run("sweeper")
+    _run_until_ended(stage, [job_id])

@@ -1,6 +1,6 @@
 """The night a vendor broke: 40,000 jobs wait, and in the middle of the drain the vendor is at 25 % for half an hour.
 
-Lane, account, thresholds and policies are production's (`config/`): one job an invocation, baseline 2, ceiling 20, 600
+Lane, account, thresholds and policies are production's (`config/`): one job an invocation, baseline 8, ceiling 20, 600
 replies a minute. A reply takes 1.5 to 2.5 seconds, so that twenty at once are just below what the account allows. The
 backlog has waited for an hour when the drain begins; live jobs go on to arrive, one in ten seconds. From minute 40 to
 minute 70 the vendor accepts 150 replies a minute and answers 429 to the rest; calls that it refuses count against its

@@ -84,9 +84,14 @@ def possible_per_s(lane: LaneSpec, cap: int, pace_per_s: float | None) -> tuple[
     return by_cap, "cap"
 
 
+WATCHED_S = 30
+"""A burst that came a moment ago is no rate."""
+
+
 def arrivals_per_s(seen: Seen, now: datetime) -> float:
-    """Jobs that come in a second: what was done, and what the backlog grew by besides."""
-    earlier = [one for one in seen.backlogs if one[0] < now]
+    """Jobs that come in a second: what was done, and what the backlog grew by besides; none while nobody has watched
+    for long enough to tell."""
+    earlier = [one for one in seen.backlogs if one[0] <= now - timedelta(seconds=WATCHED_S)]
     if not earlier:
         return 0.0
     at, backlog = min(earlier)

@@ -26,6 +26,7 @@ def walk_the_rewrites(stage: LocalStage) -> None:
     ended = [_enqueue(stage, surface) for surface in ("weekly_harmony", "direct_message")]
     _run_until_ended(stage, ended)
     _killed_run(stage)
+    _lost_answer(stage)
     unusable = _enqueue(stage, "direct_message", text=" ")
     stage.run(WORKER)
     until(lambda: stage.job(unusable).status is Status.FAILED, 10, "an unusable text to fail its job")
@@ -60,6 +61,16 @@ def _run_until_ended(stage: LocalStage, job_ids: list[str]) -> None:
 
     until(ended, 60, "the rewrites to end")
     assert {stage.job(job_id).status for job_id in job_ids} == {Status.COMPLETED}
+
+
+def _lost_answer(stage: LocalStage) -> None:
+    """The provider has the batch and the connection broke: the next run looks for it by its tag, and at its jobs."""
+    drop = {"match": {"method": "POST", "path_contains": "/batches"}, "do": "drop_after_accept"}
+    stage.vendor.configure("openai", script=[drop])
+    lost = _enqueue(stage, "weekly_harmony")
+    for _ in range(2):
+        stage.run(SUBMITTER)
+    _run_until_ended(stage, [lost])
 
 
 def _killed_run(stage: LocalStage) -> None:

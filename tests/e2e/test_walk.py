@@ -94,13 +94,15 @@ def test_a_thousand_jobs_one_by_one(stage: LocalStage) -> None:
         assert time.monotonic() < deadline, standings()
         time.sleep(0.2)
     seconds = time.monotonic() - began
-    accepted = stage.vendor.accepted_keys(VENDOR)
+    mine = {effect_id_of(job_id, "reply") for job_id in job_ids}
+    # Other tests plant violations at the same vendor.
+    accepted = [key for key in stage.vendor.accepted_keys(VENDOR) if key in mine]
     closing = judge(job_ids, stage.rows(), accepted)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(json.dumps({"jobs": 1000, "enqueued_s": round(enqueued_s, 1), "completed_s": round(seconds, 1)}))
     print(f"1,000 jobs enqueued one by one in {enqueued_s:.1f} s, completed after {seconds:.1f} s")
     assert (closing.completed, closing.duplicates, closing.lost) == (1000, 0, 0)
-    assert {effect_id_of(job_id, "reply") for job_id in job_ids} <= set(accepted)
+    assert set(accepted) == mine
 
 
 @pytest.mark.req("R14")

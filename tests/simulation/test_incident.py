@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -18,6 +19,15 @@ from shared.core.capacity import CONSERVATIVE, RAMP
 pytestmark = pytest.mark.slow
 INCIDENT = Incident(jobs=2_400, trouble_s=(700.0, 1_000.0))
 """Production's own intervals; the vendor is at a quarter when the cap is at six, more than a quarter needs."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def from_two() -> Iterator[None]:
+    """Production's lane with a baseline of two: a small incident shows the steps only from far below."""
+    real = lane_support.lane
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lane_support, "lane", lambda **changes: real(**{"baseline": 2, **changes}))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +104,12 @@ def test_nobody_beats_hindsight() -> None:
 
 
 def test_the_step_rule_is_productions() -> None:
-    """What is simulated is what is deployed: one job an invocation, two more every ten minutes, from two to twenty."""
+    """What is simulated is what is deployed, but for where it begins: one job an invocation, two more every ten
+    minutes, up to twenty."""
     policy, lane = INCIDENT.policy, lane_support.lane()
     assert (lane.policy, lane.batch_size, lane.parallel) == (CONSERVATIVE, 1, 1)
-    assert (policy.step_up, policy.interval_s, policy.baseline, policy.ceiling) == (2, 600, 2, 20)
+    assert (policy.step_up, policy.interval_s, policy.ceiling) == (2, 600, 20)
+    assert lane_support.stage().lanes["support"].baseline == 8
 
 
 def test_a_turn_is_counted_once() -> None:

@@ -86,3 +86,10 @@ def test_a_forecast_is_consistent(backlog: int, done: list[int], cap: int, pace:
     more = forecast(seen, LANE, NOW, cap=20)
     assert more.service_per_s >= found.service_per_s
     assert found.by is None or (more.by is not None and more.by <= found.by)
+
+
+def test_a_burst_of_a_moment_ago_is_no_rate() -> None:
+    """Seen half a second before it came, a backlog would seem to grow by thousands a minute: nobody is told so."""
+    for seconds, comes in ((0.5, 0.0), (29, 0.0), (60, 1000 / 60)):
+        seen = Seen(backlog=1000, done=[0], backlogs=[(NOW - timedelta(seconds=seconds), 0)], cap=2)
+        assert arrivals_per_s(seen, NOW) == pytest.approx(comes)

@@ -33,7 +33,7 @@ from tests.e2e.runbook import OTHER, Block, Reader, typed
 
 FIRST, SECOND = "ada", "bob"
 LATENCY_S = 2.5
-BACKLOG = 500
+BACKLOG = 1_000
 
 
 @pytest.fixture(scope="module")

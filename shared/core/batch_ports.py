@@ -64,10 +64,6 @@ class BatchStore(Protocol):
         UnreadableRow, unless only the `readable` ones are asked for."""
         ...
 
-    def get(self, lane: str, tag: str) -> Batch | None:
-        """One batch, ended or not. Raises UnreadableRow."""
-        ...
-
     def ended(self, lane: str, *, limit: int) -> list[Batch]:
         """Those that have ended, the one that was begun last first."""
         ...

@@ -34,9 +34,8 @@ def test_an_intent_is_written_once_and_whole(world: World) -> None:
     other = replace(batch, count=1)
     assert world.batches.intend(other, MEMBERS[:1]) == batch
     assert world.batches.members(batch.tag) == MEMBERS
-    assert world.batches.get("rewrite", batch.tag) == batch
+    assert world.batches.under_way("rewrite") == [batch]
     assert world.batches.members("nobody") == ()
-    assert world.batches.get("rewrite", "nobody") is None
 
 
 def test_many_members_keep_their_order(world: World) -> None:
@@ -73,6 +72,6 @@ def test_an_ended_batch_leaves_those_under_way(world: World) -> None:
         over = replace(batch, state=BatchState.ENDED, ended_at=NOW, ending="completed")
         world.batches.move(batch, over)
         world.batches.move(batch, over)
-        assert world.batches.get("rewrite", batch.tag) == over
+        assert world.batches.ended("rewrite", limit=1) == [over]
     assert world.batches.under_way("rewrite") == batches[3:]
     assert [one.tag for one in world.batches.ended("rewrite", limit=2)] == [batches[2].tag, batches[1].tag]

@@ -71,17 +71,6 @@ class DynamoDbBatchStore:
         items = self._under("under_way", table.batch_pk(lane), table.OPEN_BATCH)
         return batch_rows.under_way(items, run_id=run_id, readable=readable)
 
-    def get(self, lane: str, tag: str) -> Batch | None:
-        """One batch, ended or not. Raises UnreadableRow."""
-        key = batch_rows.batch_key(lane, tag)
-        answer = ask(PORT, lambda: self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
-        item = answer.get("Item")
-        self._meter.read(PORT, "get", [item], consistent=True)
-        if item is not None:
-            return batch_rows.batch_from_item(item)
-        ended = self._under("get", table.batch_pk(lane), table.ENDED_BATCH)
-        return next((batch for batch in map(batch_rows.batch_from_item, ended) if batch.tag == tag), None)
-
     def ended(self, lane: str, *, limit: int) -> list[Batch]:
         """Those that have ended, the one that was begun last first."""
         items = self._under("ended", table.batch_pk(lane), table.ENDED_BATCH, newest=limit)

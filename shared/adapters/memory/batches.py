@@ -66,12 +66,6 @@ class MemoryBatchStore:
         items = self._items(lane, table.OPEN_BATCH, "under_way")
         return batch_rows.under_way(items, run_id=run_id, readable=readable)
 
-    def get(self, lane: str, tag: str) -> Batch | None:
-        """Open or ended."""
-        return next((batch for batch in self._of(lane, table.ENDED_BATCH, "get") if batch.tag == tag), None) or next(
-            (batch for batch in self._of(lane, table.OPEN_BATCH, "get") if batch.tag == tag), None
-        )
-
     def ended(self, lane: str, *, limit: int) -> list[Batch]:
         """Newest first."""
         return self._of(lane, table.ENDED_BATCH, "ended")[::-1][:limit]

@@ -3,23 +3,31 @@ proven; one that only a test carries is claimed."""
 
 from __future__ import annotations
 
+from tests.mutants.as_deployed import AS_DEPLOYED
 from tests.mutants.batch_providers import BATCH_PROVIDERS
 from tests.mutants.budgets import BUDGETS
+from tests.mutants.control_rows import CONTROL_ROWS
 from tests.mutants.edges import EDGES
 from tests.mutants.events import EVENTS
 from tests.mutants.fast_time import FAST_TIME
 from tests.mutants.feed import FEED
 from tests.mutants.governing import GOVERNING
+from tests.mutants.identities import IDENTITIES
 from tests.mutants.mutant import Mutant
 from tests.mutants.native import NATIVE
+from tests.mutants.never_twice import NEVER_TWICE
+from tests.mutants.nights import NIGHTS
 from tests.mutants.opening import OPENING
 from tests.mutants.redrive import REDRIVE
 from tests.mutants.rewriting import REWRITING
 from tests.mutants.runs import RUN_FAULTS
 from tests.mutants.second_look import SECOND_LOOK
 from tests.mutants.simulated import SIMULATED
+from tests.mutants.slow_vendors import SLOW_VENDORS
+from tests.mutants.strange_tasks import STRANGE_TASKS
 from tests.mutants.support import SUPPORT
 from tests.mutants.validating import VALIDATING
+from tests.mutants.who_and_what_for import WHO_AND_WHAT_FOR
 
 CORE, USECASES = "tests/unit/core", "tests/unit/usecases"
 NAMED = ("tests/simulation/test_sending.py", "tests/simulation/test_queues_and_streams.py")
@@ -748,4 +756,12 @@ MUTANTS: tuple[Mutant, ...] = (
     *FAST_TIME,
     *FEED,
     *VALIDATING,
+    *WHO_AND_WHAT_FOR,
+    *AS_DEPLOYED,
+    *IDENTITIES,
+    *CONTROL_ROWS,
+    *NIGHTS,
+    *SLOW_VENDORS,
+    *STRANGE_TASKS,
+    *NEVER_TWICE,
 )

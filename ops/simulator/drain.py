@@ -106,7 +106,7 @@ def ours(
     """Penstock: every use case as it is deployed, on memory adapters."""
     hub = Hub()
     vendor = LimitedVendor(clock=hub.clock, weather=weather, tells=tells, counting=counting, seed=seed)
-    engine = Engine(hub, lane=LANE, account=ACCOUNT, vendor=vendor, seed=seed)
+    engine = Engine(hub, lane=LANE, accounts=(ACCOUNT,), vendors=(vendor,), seed=seed)
     engine.enqueue(jobs)
     engine.start(until_ended=jobs)
     ideal = ideal_s(weather, jobs, counting)

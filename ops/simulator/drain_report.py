@@ -20,7 +20,7 @@ BOUNDS = {
 COLUMNS = ("time / ideal", "429", "into the\noutage", "90 % again\nafter", "deferrals\nmean · p99", "writes\na job")
 
 
-def run(name: str, jobs: int) -> Drained:
+def run(name: str, jobs: int, seed: int = 1) -> Drained:
     """One way by its name."""
     return WAYS[name](jobs)
 

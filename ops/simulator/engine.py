@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
 from ops.simulator.hub import Hub
 from ops.simulator.vendor import LimitedVendor
@@ -24,7 +24,7 @@ from shared.core.effects import Call
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.outcome import Done, Outcome
-from shared.core.ports import Delivery
+from shared.core.ports import Clock, Delivery, Vendor
 from shared.core.sensitive import Sensitive
 from shared.usecases.admit import admit
 from shared.usecases.budgets import Budgets
@@ -78,6 +78,23 @@ class CallMeter(Meter):
         self.writes[port, operation] += 1
 
 
+class SlotClock:
+    """A worker's clock, which counts what its slots slept: a vendor's own time passes on the vendor's clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.slept_s = 0.0
+
+    def now(self) -> datetime:
+        """What this machine believes."""
+        return self._clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        """The slot stays taken, and others go on."""
+        self.slept_s += max(0.0, seconds)
+        self._clock.sleep(seconds)
+
+
 class Engine:
     """One lane with its stream consumer, dispatcher, queue and worker environments."""
 
@@ -86,16 +103,19 @@ class Engine:
         hub: Hub,
         *,
         lane: LaneSpec,
-        account: AccountSpec,
-        vendor: LimitedVendor,
+        accounts: Sequence[AccountSpec],
+        vendors: Sequence[Vendor],
         task: Task = ask,
         seed: int = 1,
+        skew: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self.hub, self.lane, self.vendor, self._task = hub, lane, vendor, task
+        """`task` is what all tasks of the lane do; `skew` tells each process how many seconds its clock is wrong by."""
+        self.hub, self.lane, self._task, self._skew = hub, lane, task, skew
+        self._vendors = {vendor.name: vendor for vendor in vendors}
         self._rng = random.Random(seed)
         self.clock = hub.clock
         self.meter, self.telemetry = CallMeter(), MemoryTelemetry()
-        self.lanes, self.accounts = {lane.name: lane}, {account.name: account}
+        self.lanes, self.accounts = {lane.name: lane}, {account.name: account for account in accounts}
         self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock, meter=self.meter)
         self.budgets = MemoryBudgetLedger()
         self.effects, self.content = MemoryEffectStore(meter=self.meter), MemoryContentStore()
@@ -109,6 +129,9 @@ class Engine:
         self._invocations = 0
         self.most_at_once = 0
         """Invocations that ran at one moment."""
+        self.slot_s = 0.0
+        """How long jobs had a slot, all together."""
+        self._slot_clocks: list[SlotClock] = []
         self.job_ids: list[str] = []
         self.ended = 0
         self.deferrals: dict[str, int] = {}
@@ -125,10 +148,18 @@ class Engine:
         source = self.actuator.source(self.lane.name)
         return source.cap or 0 if source.enabled else 0
 
+    @property
+    def slept_share(self) -> float:
+        """The part of the slots' time in which jobs slept."""
+        return sum(clock.slept_s for clock in self._slot_clocks) / max(0.001, self.slot_s)
+
     def enqueue(self, count: int) -> None:
-        """So many jobs, all at once."""
-        task = self.lane.tasks[0]
-        for number in range(len(self.job_ids), len(self.job_ids) + count):
+        """So many jobs of the lane's first task, all at once."""
+        self.enqueue_tasks([self.lane.tasks[0]] * count)
+
+    def enqueue_tasks(self, tasks: Sequence[str]) -> None:
+        """A job for each of these, all at once."""
+        for number, task in enumerate(tasks, len(self.job_ids)):
             request = Enqueue(lane=self.lane.name, task=task, tenant=f"t-{number % 12}", key=f"k-{number}")
             ref = enqueue(request, jobs=self.jobs, content=self.content, lanes=self.lanes, clock=self.clock)
             self.job_ids.append(ref.job_id)
@@ -151,7 +182,8 @@ class Engine:
     # -------------------------------------------------------------------------------------- the processes
     def _consume(self, reader: StreamReader) -> None:
         """The stream consumer; it also counts what the stream tells of ends and deferrals."""
-        viewer = self.viewer()
+        clock = self._a_clock()
+        viewer = self.viewer(clock)
         while not self.hub.stopped:
             records = reader.read(STREAM_BATCH)
             if not records:
@@ -176,7 +208,7 @@ class Engine:
                 queues=self.queues,
                 dead_letters=self.dead_letters,
                 viewer=viewer,
-                clock=self.clock,
+                clock=clock,
                 telemetry=self.telemetry,
             )
             reader.commit(records)
@@ -186,9 +218,10 @@ class Engine:
 
     def _schedule(self) -> None:
         """The dispatcher, every minute."""
-        viewer = self.viewer()
+        clock = self._a_clock()
+        viewer = self.viewer(clock)
         while not self.hub.stopped:
-            began = self.clock.now()
+            began = clock.now()
             run_dispatch(
                 self.lanes,
                 period_s=DISPATCH_EVERY_S,
@@ -196,10 +229,10 @@ class Engine:
                 jobs=self.jobs,
                 queues=self.queues,
                 viewer=viewer,
-                clock=self.clock,
+                clock=clock,
                 telemetry=self.telemetry,
             )
-            self.clock.sleep(DISPATCH_EVERY_S - (self.clock.now() - began).total_seconds())
+            clock.sleep(DISPATCH_EVERY_S - (clock.now() - began).total_seconds())
 
     def _source(self) -> None:
         """The event source: hands what is visible to environments, at most as many at once as its cap. A cap that is
@@ -226,7 +259,7 @@ class Engine:
             [one.delivery for one in received],
             worker,
             invocation=f"i-{self._invocations}",
-            deadline=Deadline(at=self.clock.now() + timedelta(seconds=left_s), clock=self.clock),
+            deadline=Deadline(at=worker.clock.now() + timedelta(seconds=left_s), clock=worker.clock),
             spread=self._spread,
         )
         self._pause(CALLS_S)
@@ -236,43 +269,55 @@ class Engine:
         self._idle.append(worker)
 
     def _spread(self, one: Side, deliveries: Sequence[Delivery], parallel: int) -> list[Answer]:
-        return self.hub.each(one, list(enumerate(deliveries)))
+        def timed(numbered: tuple[int, Delivery]) -> Answer:
+            began = self.clock.now()
+            answer = one(numbered)
+            self.slot_s += (self.clock.now() - began).total_seconds()
+            return answer
+
+        return self.hub.each(timed, list(enumerate(deliveries)))
 
     def _pause(self, between_s: tuple[float, float]) -> None:
         self.clock.sleep(round(self._rng.uniform(*between_s), 3))
 
     # ----------------------------------------------------------------------------------------- the wiring
+    def _a_clock(self) -> Clock:
+        """The clock of one more process."""
+        return self.clock.skewed(self._skew())
+
     def _environment(self) -> Worker:
         self._environments += 1
+        clock = SlotClock(self._a_clock())
+        self._slot_clocks.append(clock)
         return Worker(
             lane=self.lane,
-            tasks={self.lane.tasks[0]: self._task},
+            tasks=dict.fromkeys(self.lane.tasks, self._task),
             jobs=self.jobs,
             effects=self.effects,
             content=self.content,
-            vendors={self.vendor.name: self.vendor},
-            board=SwitchBoard(control=self.control, clock=self.clock),
-            clock=self.clock,
+            vendors=self._vendors,
+            board=SwitchBoard(control=self.control, clock=clock),
+            clock=clock,
             telemetry=self.telemetry,
             signals=self.signals,
             budgets=Budgets.of(
                 self.accounts.values(),
                 ledger=self.budgets,
-                clock=self.clock,
+                clock=clock,
                 telemetry=self.telemetry,
                 owner=f"e-{self._environments}",
                 chance=lambda: 0.5,
             ),
         )
 
-    def viewer(self) -> Viewer:
+    def viewer(self, clock: Clock | None = None) -> Viewer:
         """A process's own view of lane, queue and accounts."""
         return Viewer(
             lanes=self.lanes,
-            board=SwitchBoard(control=self.control, clock=self.clock),
+            board=SwitchBoard(control=self.control, clock=clock or self.clock),
             control=self.control,
             queues=self.queues,
-            clock=self.clock,
+            clock=clock or self.clock,
             accounts=self.accounts,
             budgets=self.budgets,
         )

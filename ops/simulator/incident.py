@@ -152,7 +152,9 @@ class _Backlog:
             seed=seed,
         )
         account = replace(lane_support.account(), enforced=budgets)
-        self.engine = Engine(hub, lane=lane, account=account, vendor=self.vendor, task=lane_support.reply, seed=seed)
+        self.engine = Engine(
+            hub, lane=lane, accounts=(account,), vendors=(self.vendor,), task=lane_support.reply, seed=seed
+        )
         self.engine.enqueue(incident.jobs)
         hub.clock.advance_to(began)
         self.arrived: list[float] = []

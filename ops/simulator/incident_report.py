@@ -33,7 +33,7 @@ SHOWN = {
 }
 
 
-def run(name: str, jobs: int) -> Handled:
+def run(name: str, jobs: int, seed: int = 1) -> Handled:
     """One way by its name; a smaller backlog has its trouble sooner, and for less long."""
     began, over = TROUBLE_S
     return WAYS[name](Incident(jobs=jobs, trouble_s=(began * jobs / JOBS, over * jobs / JOBS)))

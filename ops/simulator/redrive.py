@@ -106,8 +106,8 @@ class Night:
         self.engine = Engine(
             self.hub,
             lane=lane_support.lane(),
-            account=lane_support.account(),
-            vendor=self.vendor,
+            accounts=(lane_support.account(),),
+            vendors=(self.vendor,),
             task=lane_support.reply,
             seed=seed,
         )
@@ -264,7 +264,7 @@ KILL_ONE_IN = 2_000
 """Port calls; the executor makes about fifty for each job."""
 
 
-def run(way: str, dead: int = DEAD, *, seed: int = 1) -> Redriven:
+def run(way: str, dead: int = DEAD, seed: int = 1) -> Redriven:
     """One way by its name."""
     baseline = lane_support.lane().baseline
     match way:

@@ -24,14 +24,18 @@ class Study(Generic[Done]):
     jobs: int
     """The full size: what is promised is promised for it."""
     ways: Sequence[str]
-    run: Callable[[str, int], Done]
-    """One way by its name, with so many jobs; done in a process of its own."""
+    run: Callable[[str, int, int], Done]
+    """One way by its name, with so many jobs and a seed; done in a process of its own."""
     report: Callable[[Done], dict[str, Any]]
     missed: Callable[[Sequence[Done]], list[str]]
     """Promises that do not hold, in words."""
     table: Callable[[Sequence[Done], int], Table]
     """One row a way; so many columns wide."""
     draw: Callable[[Sequence[Done], Path], None] | None = None
+    seeds: Callable[[str], Sequence[int]] = lambda way: (1,)
+    """What is run of a way, unless somebody asks for other seeds. What is shown and promised is the mean of them."""
+    rows: Callable[[Sequence[Done]], list[dict[str, Any]]] | None = None
+    """The figures of each way over all its seeds; None where there is one."""
 
 
 def a_table(columns: Sequence[str], width: int) -> Table:

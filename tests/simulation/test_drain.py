@@ -90,7 +90,7 @@ def test_a_thousand_jobs_refused_in_one_second_start_one_after_the_other() -> No
     hub = Hub()
     weather = Weather(limits=((0, 3_000),), outage=(10_000, 10_001))
     vendor = LimitedVendor(clock=hub.clock, weather=weather, tells=True)
-    engine = Engine(hub, lane=LANE, account=ACCOUNT, vendor=vendor)
+    engine = Engine(hub, lane=LANE, accounts=(ACCOUNT,), vendors=(vendor,))
     engine.budgets.spent(ACCOUNT, us_of(hub.clock.now()) + 5_000_000)
     engine.enqueue(1_000)
     # As if admission had seen an empty account: every message is there at once.

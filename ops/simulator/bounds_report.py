@@ -1,0 +1,107 @@
+"""The figures of slow and strict vendors, what is promised of them, and their table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+from typing import Any
+
+from rich.table import Table
+
+from ops.simulator.bounds import SEEDS, TOLD, UNTOLD, Bound, run, ways
+from ops.simulator.families import CALLS
+from ops.simulator.study import Study, a_table, missed_bounds
+
+HEADERS = {"times_ideal": 1.06, "refused_share": 0.005}
+LENIENT = {"times_ideal": 1.15, "refused_share": 0.01}
+NO_HEADERS = {"times_ideal": 1.10, "refused_share": 0.02}
+EACH: dict[str, float] = {"writes_per_accept": 1.5, "slept_share": 0.05, "failed": 0}
+APART: dict[str, dict[str, float]] = {
+    f"8,000 tokens a call, {TOLD}": LENIENT,
+    f"headers say twice the limit, {TOLD}": LENIENT,
+    # Obeyed: every 429 costs a quarter of an hour, and nobody calls in it.
+    f"Retry-After 900 s, {UNTOLD}": {"called_in_quiet": 0},
+}
+COLUMNS = ("time / ideal\nmean · worst", "/ fluid", "429\nmean · worst", "writes\na call", "slots\nsleep")
+
+
+def report(one: Bound) -> dict[str, Any]:
+    """The figures of one member."""
+    return {
+        "way": one.way,
+        "seed": one.seed,
+        "calls": one.calls,
+        "accepted": one.accepted,
+        "failed": one.failed,
+        "seconds": round(one.seconds, 1),
+        "ideal_s": round(one.ideal_s, 1),
+        "times_ideal": round(one.times_ideal, 4),
+        "times_fluid": round(one.times_fluid, 4),
+        "refused_share": round(one.refused_share, 5),
+        "writes_per_accept": round(one.writes_per_accept, 3),
+        "slept_share": round(one.slept_share, 4),
+        "called_in_quiet": one.called_in_quiet,
+    }
+
+
+def rows(done: Sequence[Bound]) -> list[dict[str, Any]]:
+    """Each way's mean, and the worst of its members beside it."""
+    found = []
+    for way in dict.fromkeys(one.way for one in done):
+        members = [report(one) for one in done if one.way == way]
+        row: dict[str, Any] = {"way": way, "seeds": [one["seed"] for one in members]}
+        for figure in ("times_ideal", "times_fluid", "refused_share", "writes_per_accept", "slept_share"):
+            row[figure] = round(mean(one[figure] for one in members), 4)
+        row["worst_times_ideal"] = max(one["times_ideal"] for one in members)
+        row["worst_refused_share"] = max(one["refused_share"] for one in members)
+        row["failed"] = sum(one["failed"] for one in members)
+        row["called_in_quiet"] = sum(one["called_in_quiet"] for one in members)
+        row["windowed"] = any(one.windowed for one in done if one.way == way)
+        found.append(row)
+    return found
+
+
+def bounds_of(way: str) -> dict[str, float]:
+    """What is promised of a row's mean."""
+    if way in APART:
+        return EACH | APART[way]
+    return EACH | (HEADERS if way.endswith(f", {TOLD}") else NO_HEADERS)
+
+
+def missed(done: Sequence[Bound]) -> list[str]:
+    """Promises that do not hold, in words."""
+    return [sentence for row in rows(done) for sentence in missed_bounds(row, bounds_of(row["way"]))]
+
+
+def table(done: Sequence[Bound], width: int) -> Table:
+    """One row a way."""
+    shown = a_table(COLUMNS, width)
+    for row in rows(done):
+        over = {figure for figure, most in bounds_of(row["way"]).items() if row[figure] > most}
+
+        def cell(figure: str, text: str, over: set[str] = over) -> str:
+            return f"[bold red]{text}[/]" if figure in over else text
+
+        shown.add_row(
+            row["way"],
+            cell("times_ideal", f"{row['times_ideal']:.3f} · {row['worst_times_ideal']:.3f}"),
+            f"{row['times_fluid']:.3f}" if row["windowed"] else "",
+            cell("refused_share", f"{row['refused_share']:.2%} · {row['worst_refused_share']:.2%}"),
+            cell("writes_per_accept", f"{row['writes_per_accept']:.2f}"),
+            cell("slept_share", f"{row['slept_share']:.1%}"),
+        )
+    return shown
+
+
+STUDY = Study(
+    name="bounds",
+    about="{jobs} calls to each of ten drawn members of every family of slow and strict vendors",
+    jobs=CALLS,
+    ways=ways(),
+    run=run,
+    report=report,
+    missed=missed,
+    table=table,
+    seeds=lambda way: SEEDS,
+    rows=rows,
+)

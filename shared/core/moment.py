@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(moment: datetime) -> str:
     """`2026-01-01T00:00:00.000Z`, always 24 characters."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    # Brought to UTC before it is looked for: the two moments of an hour that comes twice are equal in their zone.
+    return _written(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
 
 
+@lru_cache(maxsize=4096)
+def _written(moment: datetime) -> str:
+    """A row tells its times again on every write, so the same few are asked for over and over."""
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+@lru_cache(maxsize=4096)
 def parse(text: str) -> datetime:
     """The moment a text of ours says; anything else is a ValueError that does not repeat it."""
     try:
@@ -28,7 +37,8 @@ def parse(text: str) -> datetime:
 
 def whole_ms(moment: datetime) -> datetime:
     """`moment` cut to milliseconds: what a row can hold."""
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    over = moment.microsecond % 1000
+    return moment.replace(microsecond=moment.microsecond - over) if over else moment
 
 
 def epoch_s(moment: datetime) -> int:

@@ -69,6 +69,8 @@ def limit_of(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> floa
 
 def _told_limit(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
     told, pinned, configured = terms.told.get(limit), terms.pinned.get(limit), spec.configured(limit)
+    if told is None and pinned is None and configured is None:
+        return None
     if told is not None:
         base: float | None = max(1.0, told * spec.share)
     elif configured is not None and limit in PACED and terms.search is not None:
@@ -127,6 +129,8 @@ def too_large(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> str
     """
     terms = budget.terms
     for limit in Limit:
+        if not want.of(limit):
+            continue
         known: list[float | None] = [limit_of(spec, terms, limit, now_us)]
         if limit in PACED:
             known = [spec.configured(limit), terms.told.get(limit)]

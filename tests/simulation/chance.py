@@ -19,6 +19,11 @@ class Chance:
     odds: Mapping[Fault, float] = field(default_factory=dict)
     longest_freeze_s: float = 200.0
     on: bool = True
+    _most: float = field(init=False)
+    """Above this the dice say nothing: most of the time, without asking every fault."""
+
+    def __post_init__(self) -> None:
+        self._most = sum(self.odds.values()) + 1e-9
 
     @property
     def threaded(self) -> frozenset[str]:
@@ -30,6 +35,8 @@ class Chance:
         if not self.on:
             return None
         dice = self.rng.random()
+        if dice > self._most:
+            return None
         for fault, odds in self.odds.items():
             if dice < odds:
                 return Injection(fault, self.rng.uniform(1, self.longest_freeze_s))

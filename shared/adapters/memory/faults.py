@@ -187,7 +187,10 @@ class Faults:
         self.trace.append(boundary)
         injection = self.plan.at(boundary)
         if injection is None:
-            return _refuse(port, method) if worker.in_outage(port) else _read_out(apply(*args, **kwargs))
+            if worker.in_outage(port):
+                return _refuse(port, method)
+            result = apply(*args, **kwargs)
+            return _read_out(result) if type(result) is GeneratorType else result
         self.fired.append((boundary, injection.fault))
         if self.on_fault is not None:
             self.on_fault(boundary, injection.fault)

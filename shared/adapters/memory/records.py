@@ -201,6 +201,7 @@ class MemoryLedger:
     def __init__(self, *, meter: Meter | None = None) -> None:
         self._rows: dict[str, dict[str, Item]] = {}
         self._meter = meter or UNMETERED
+        self._read: dict[int, tuple[Item, RunRecord]] = {}
         self._lock = threading.RLock()
 
     def open_run(self, run: RunRecord) -> bool:
@@ -210,7 +211,7 @@ class MemoryLedger:
             present = slots.get(run.slot)
             if present is not None:
                 self._meter.refused("ledger", "open_run", old=present)
-                return record_rows.run_from_item(present).run_id == run.run_id
+                return self._reading(present).run_id == run.run_id
             slots[run.slot] = record_rows.run_item(run)
             self._meter.write("ledger", "open_run", old=None, new=slots[run.slot])
             return True
@@ -220,7 +221,7 @@ class MemoryLedger:
         with self._lock:
             slots = self._rows.setdefault(run.schedule, {})
             present = slots.get(run.slot)
-            if present is not None and record_rows.run_from_item(present).run_id == run.run_id:
+            if present is not None and self._reading(present).run_id == run.run_id:
                 slots[run.slot] = record_rows.run_item(run)
                 self._meter.write("ledger", "close_run", old=present, new=slots[run.slot])
 
@@ -229,7 +230,14 @@ class MemoryLedger:
         with self._lock:
             found = [item for _, item in sorted(self._rows.get(schedule, {}).items(), reverse=True)[:limit]]
             self._meter.read("ledger", "runs", found, consistent=True)
-        return [record_rows.run_from_item(item) for item in found]
+            return [self._reading(item) for item in found]
+
+    def _reading(self, item: Item) -> RunRecord:
+        """What a row says, read once: rows are replaced, never changed."""
+        known = self._read.get(id(item))
+        if known is None or known[0] is not item:
+            known = self._read[id(item)] = (item, record_rows.run_from_item(item))
+        return known[1]
 
 
 class MemoryHistory:

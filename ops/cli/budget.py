@@ -13,6 +13,7 @@ from shared.core import rate
 from shared.core.account import DAILY, PACED, AccountSpec, Limit, setting_of
 from shared.core.errors import BadInput, UnreadableRow
 from shared.core.moment import iso
+from shared.core.nearest import unknown
 from shared.core.rate import Budget
 
 if TYPE_CHECKING:
@@ -146,9 +147,7 @@ def set_limits(
 def account_of(stage: Stage, name: str) -> AccountSpec:
     """The account of that name, or a sentence that lists those there are."""
     if name not in stage.accounts:
-        raise BadInput(
-            "account", f"{name[:32]!r} is not configured; known accounts: {', '.join(stage.accounts) or 'none'}"
-        )
+        raise BadInput("account", unknown(name, stage.accounts, "accounts"))
     return stage.accounts[name]
 
 

@@ -9,16 +9,21 @@ import typer
 
 from ops.cli.command import Asked, command, group
 from ops.cli.opening import Anyway, Consent, Yes, document, opened, page
-from ops.cli.show import NOTHING, Column, ago, level, styled, table
+from ops.cli.show import NOTHING, Column, ago, level, plain, styled, table
 from ops.cli.trouble import problem_of
 from shared.core.checklist import failing
 from shared.core.errors import BadInput, Unavailable, UnreadableRow
+from shared.core.scopes import check_known
 from shared.core.switches import Level, Switch, check_scope, level_of, loosens
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.text import Text
 
     from ops.cli.stage import Stage
+    from shared.core.lane import LaneSpec
+    from shared.usecases.tenant_waits import Waits
 
 app = group("See and set the switches that hold work back.")
 
@@ -26,10 +31,6 @@ FORMS = "all, vendor/NAME, lane/NAME, task/LANE/TASK or tenant/LANE/TENANT"
 Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
 Scope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.", show_default=False)]
 AnyScope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.")]
-
-
-CLOSING = Consent()
-"""Nothing has to be agreed to."""
 
 
 class OnOff(StrEnum):
@@ -130,8 +131,9 @@ def set_level(
 ) -> None:
     """Set one scope's level. Felt within ten seconds; what is held is never lost.
 
-    Closing is done at once. A change that loosens anything shows the exit checklist of every lane under the scope
-    first, and is refused while a line of it does not hold.
+    Closing is done at once. A scope that nothing configured has is refused: a stop must not miss. A change that
+    loosens anything shows the exit checklist of every lane under the scope first, and is refused while a line of it
+    does not hold.
 
     \b
     normal          nothing is closed
@@ -163,7 +165,7 @@ def safe_mode(
     stage = asked.stage()
     rung, automation = _present(stage, check_scope(scope))
     if state is OnOff.ON:
-        _set(asked, stage, scope, max(rung, Level.ROUTE_ONLY), automation, why)
+        _set(asked, stage, scope, max(rung, Level.ROUTE_ONLY), automation, why, Consent(anyway=anyway))
     elif rung > Level.ROUTE_ONLY:
         raise BadInput("scope", f"{scope} is at {rung.word}, stricter than safe mode: use `penstock control set`")
     else:
@@ -208,7 +210,7 @@ def _entry(stage: Stage, scope: str) -> Switch | None:
 
 def _present(stage: Stage, scope: str, *, paid: bool = True) -> tuple[Level, bool]:
     """As it is. Nobody has to be able to read it to close it: while it is unreadable, open counts, with `paid` for paid
-    calls, and `steer` replaces nothing unseen, except by a halt."""
+    calls, and `set_switch` replaces nothing unseen, except by a halt."""
     try:
         switch = _entry(stage, scope)
     except (UnreadableRow, Unavailable):
@@ -223,45 +225,86 @@ def _set(
     rung: Level,
     automation_on: bool,
     why: str,
-    consent: Consent = CLOSING,
+    consent: Consent,
 ) -> None:
-    from shared.usecases import steer
+    from shared.usecases.set_switch import set_switch
+    from shared.usecases.steer import reason_of
 
-    steer.reason_of(why)  # before anybody looks and is asked
+    reason_of(why)  # before anybody looks and is asked
     try:
         present = _entry(stage, scope)
     except (UnreadableRow, Unavailable):
         present = None
+    lanes = _lanes(stage, rung)
     opening = opened(asked, stage, scope, present, consent) if loosens(present, rung, automation_on) else None
     try:
-        switch = steer.set_switch(
+        done = set_switch(
             scope,
             rung,
             automation_enabled=automation_on,
             by=stage.caller.arn,
             why=why,
+            lanes=lanes,
             control=stage.control,
             history=stage.history,
             clock=stage.clock,
             opening=opening,
+            anyway=consent.anyway,
         )
     except BadInput as exc:
         if opening is None or not asked.out.json:
             raise
         asked.out.document({**problem_of(exc).document(), "checklist": document(opening.checked)})
         raise typer.Exit(1) from None
+    switch, warnings = done.switch, list(done.warnings)
+    waits = _waits(stage, scope, lanes, warnings)
     if asked.out.json:
-        asked.out.document({"switch": switch, **({} if opening is None else {"checklist": document(opening.checked)})})
+        told = {} if opening is None else {"checklist": document(opening.checked)}
+        told |= {} if waits is None else {"waiting": plain(waits)}
+        asked.out.document({"switch": switch, **told, "warnings": warnings})
         return
     asked.out.say(styled(f"{switch.scope} is ") + level(switch.level) + styled(f": {meaning(switch)}."))
     asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
-    if scope.startswith(("lane/", "task/", "tenant/")) and scope.split("/")[1] not in stage.lanes:
-        asked.out.warn(f"No lane {scope.split('/')[1]} is deployed: this switch holds nothing back yet.")
+    if waits is not None and waits.at_least:
+        asked.out.say(waits.sentence)
+    for warning in warnings:
+        asked.out.warn(warning)
+
+
+def _lanes(stage: Stage, rung: Level) -> Mapping[str, LaneSpec] | None:
+    """The lanes; None when they cannot be read, whatever the reason, and a halt must not wait for them."""
+    if rung is not Level.HALT:
+        return stage.lanes
+    try:
+        return stage.lanes_at_once
+    except Exception:
+        return None
+
+
+def _waits(stage: Stage, scope: str, lanes: Mapping[str, LaneSpec] | None, warnings: list[str]) -> Waits | None:
+    """What of a tenant waits, after its switch is set: nobody can say whether there is such a tenant, only that."""
+    from shared.usecases.tenant_waits import tenant_waits
+
+    kind, _, rest = scope.partition("/")
+    lane, _, tenant = rest.partition("/")
+    if kind != "tenant" or lanes is None or lane not in lanes:
+        return None
+    try:
+        found = tenant_waits(lanes[lane], tenant, jobs=stage.jobs, clock=stage.clock)
+    except Exception as exc:
+        # The switch stands: what cannot be counted afterwards takes nothing back from it.
+        warnings.append(f"What waits of tenant {tenant} could not be counted: {problem_of(exc).sentence}")
+        return None
+    if found is not None and not found.at_least:
+        warnings.append(found.sentence)
+    return found
 
 
 def _history(asked: Asked, stage: Stage, scope: str) -> None:
     switch: Switch | None = stage.control.switches().entries.get(scope)
     events = stage.history.of(f"switch/{scope}", limit=50)
+    if switch is None and not events:
+        check_known(scope, stage.lanes)
     if asked.out.json:
         asked.out.document({"scope": scope, "switch": switch, "history": events})
         return

@@ -12,7 +12,7 @@ import typer
 from ops.cli.show import NOTHING, plain, styled, table
 from shared.core.checklist import LaneChecks, failing
 from shared.core.switches import Switch
-from shared.usecases.steer import Opening
+from shared.usecases.set_switch import Opening
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from ops.cli.stage import Stage
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal when everything holds.")]
-Anyway = Annotated[bool, typer.Option("--anyway", help="Open although a check does not hold; kept with your name.")]
+Anyway = Annotated[
+    bool,
+    typer.Option(
+        "--anyway",
+        help="Open although a check does not hold, or close what is no longer configured; kept with your name.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

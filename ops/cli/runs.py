@@ -14,6 +14,7 @@ from ops.cli.command import Asked, command, group
 from ops.cli.show import Column, ago, styled, table
 from shared.contract import names
 from shared.core.errors import BadInput
+from shared.core.nearest import unknown
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
@@ -212,8 +213,7 @@ def _meant(stage: Stage, which: str | None) -> tuple[tuple[str, ...], str | None
     if which in stage.lanes:
         own = tuple(names.run(which, role) for role in stage.lanes[which].runs)
         return (own, None) if own else (names.SCHEDULED, which)
-    known = ", ".join([*stage.every_schedule, *sorted(stage.lanes)])
-    raise BadInput("runs", f"there is no lane or schedule of that name; known: {known}")
+    raise BadInput("runs", unknown(which, (*stage.every_schedule, *sorted(stage.lanes)), "lanes and schedules"))
 
 
 def _found(stage: Stage, run_id: str) -> RunRecord:

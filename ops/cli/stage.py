@@ -93,6 +93,13 @@ class Stage:
         """Every lane, as deployed."""
         return deployed_lanes(self.name)
 
+    @property
+    def lanes_at_once(self) -> Mapping[str, LaneSpec]:
+        """The same for somebody in a hurry: asked for once, and known, or an error, within seconds."""
+        if "lanes" not in self.__dict__:
+            self.__dict__["lanes"] = deployed_lanes(self.name, tries=1)
+        return self.lanes
+
     @cached_property
     def accounts(self) -> Mapping[str, AccountSpec]:
         """Every vendor account, as deployed."""

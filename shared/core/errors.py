@@ -4,6 +4,7 @@
     ├── BadInput(field, problem)            change what was given; nothing was written
     │   ├── EnqueueConflict(job_id)         this key already names a job with another payload
     │   ├── UnknownLane(lane, known)        no such lane in this stage
+    │   ├── UnknownScope(scope, problem)    no lane, vendor or task of that name in this stage
     │   └── IllegalMove(job_id, was, to)    the lifecycle has no such move
     ├── UnreadableRow(key, problem)         a stored row this code cannot read: leave it alone, tell an operator
     ├── ClaimLost(job_id, fence)            another worker owns the job now: stop, write nothing more
@@ -21,6 +22,8 @@ Messages name fields and ids, never values a customer wrote.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from shared.core.nearest import unknown
 
 if TYPE_CHECKING:
     from shared.core.batch import Batch
@@ -62,8 +65,18 @@ class UnknownLane(BadInput):
     code = "unknown_lane"
 
     def __init__(self, lane: str, known: tuple[str, ...]) -> None:
-        super().__init__("lane", f"{lane!r} is not configured; known lanes: {', '.join(known) or 'none'}")
+        super().__init__("lane", unknown(lane, known, "lanes"))
         self.lane = lane
+
+
+class UnknownScope(BadInput):
+    """Nothing of that name is configured in this stage: a switch for it would hold nothing back."""
+
+    code = "unknown_scope"
+
+    def __init__(self, scope: str, problem: str) -> None:
+        super().__init__("scope", problem)
+        self.scope = scope
 
 
 class IllegalMove(BadInput):

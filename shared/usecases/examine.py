@@ -11,6 +11,7 @@ from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.governing import Rules
 from shared.core.lane import LaneSpec
 from shared.core.ports import ControlStore
+from shared.core.scopes import check_known
 from shared.core.switches import Switches, check_scope
 from shared.usecases.look import Lookout
 
@@ -25,9 +26,11 @@ class Examiner:
     lanes: Mapping[str, LaneSpec]
 
     def examine(self, scope: str) -> list[LaneChecks]:
-        """The checklist of every lane that the scope covers."""
+        """The checklist of every lane that the scope covers. Raises UnknownScope for one that nothing has."""
         switches = self.control.switches()
-        return [self._lane(lane, switches) for lane in lanes_under(check_scope(scope), self.lanes)]
+        if check_scope(scope) not in switches.entries:
+            check_known(scope, self.lanes)
+        return [self._lane(lane, switches) for lane in lanes_under(scope, self.lanes)]
 
     def _lane(self, lane: LaneSpec, switches: Switches) -> LaneChecks:
         now = self.lookout.clock.now()

@@ -5,22 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from shared.core import lifecycle
-from shared.core.checklist import LaneChecks, failing, record
-from shared.core.errors import BadInput, RowMoved, UnknownLane, UnreadableRow
+from shared.core.errors import BadInput, RowMoved, UnknownLane
 from shared.core.history import HistoryEvent
 from shared.core.job import Job, Status, check_wait, time_after, utc
 from shared.core.lane import LaneSpec
 from shared.core.moment import iso
-from shared.core.ports import Clock, ControlStore, EffectStore, History, JobStore
-from shared.core.switches import WAY_OUT, Level, Switch, check_scope, loosens
+from shared.core.ports import Clock, EffectStore, History, JobStore
 from shared.usecases.persist import persist
 
 MAX_WHY = 200
-LOOK_KEPT = timedelta(minutes=2)
-"""So long a checklist tells how things are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +25,6 @@ class TakenBack:
 
     job: Job
     begun: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """The exit checklist that somebody looked at before they open a switch, and the switch as it stood then."""
-
-    checked: tuple[LaneChecks, ...]
-    present: Switch | None
-    at: datetime
-    """When they looked."""
-    anyway: bool = False
-    """Open it although something does not hold; that is kept with the switch."""
 
 
 def cancel(
@@ -137,80 +121,6 @@ def _not_in_a_run(job: Job) -> None:
             f"{job.job_id} is in the hands of a scheduled run, perhaps part of a batch: it ends, or is queued again, by"
             " itself; close the lane's switch to keep it from starting once more",
         )
-
-
-def set_switch(
-    scope: str,
-    level: Level,
-    *,
-    automation_enabled: bool = True,
-    by: str,
-    why: str,
-    control: ControlStore,
-    history: History,
-    clock: Clock,
-    opening: Opening | None = None,
-) -> Switch:
-    """Set one scope's switch, with who and why. Closing takes one person, always; loosening takes an `opening`, and the
-    entry as it was looked at. While an entry cannot be read, what is open can be closed, and anything halted."""
-    switch = Switch(
-        scope=check_scope(scope),
-        level=level,
-        automation_enabled=automation_enabled,
-        by=by,
-        why=reason_of(why),
-        at=clock.now(),
-    )
-    detail: dict[str, object] = {"level": level.word, "automation_enabled": automation_enabled, "why": switch.why}
-    if level is Level.HALT:
-        # To halt, nothing has to be readable.
-        control.set_switch(switch)
-    else:
-        detail |= _set(switch, control, opening)
-    note(f"switch/{scope}", "switch", by, detail, history, clock)
-    return switch
-
-
-def _set(switch: Switch, control: ControlStore, opening: Opening | None) -> dict[str, object]:
-    """Written, or refused with a sentence; what is kept of it beside the switch."""
-    scope = switch.scope
-    try:
-        present = control.switches().entries.get(scope)
-    except UnreadableRow as exc:
-        closes = switch.level > Level.NORMAL or not switch.automation_enabled
-        if closes and control.trip(switch):
-            return {}
-        raise BadInput(
-            "scope", f"{scope} cannot be set while a switch is unreadable ({exc.problem}): {WAY_OUT}"
-        ) from None
-    if present is None or not loosens(present, switch.level, switch.automation_enabled):
-        control.set_switch(switch)
-        return {}
-    detail = _opened(scope, present, opening, switch.at)
-    if not control.open_switch(switch, present):
-        raise BadInput("scope", f"{scope} was changed meanwhile: look at it again")
-    return detail
-
-
-def _opened(scope: str, present: Switch, opening: Opening | None, now: datetime) -> dict[str, object]:
-    """What is kept of the checklist; a switch that nobody confirmed, or that moved meanwhile, stays as it is."""
-    if opening is None:
-        raise BadInput("checklist", f"opening asks for it: look with `penstock control check {scope}`")
-    if opening.present != present:
-        raise BadInput("scope", f"{scope} was changed by {present.by} meanwhile: look at it again")
-    if now - opening.at > LOOK_KEPT:
-        raise BadInput(
-            "checklist", f"was looked at {(now - opening.at).total_seconds() / 60:.0f} minutes ago: look again"
-        )
-    lacking = failing(opening.checked)
-    if lacking and not opening.anyway:
-        raise BadInput(
-            "checklist",
-            f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not hold: wait until"
-            f" `penstock control check {scope}` finds that everything holds, or open it all the same with --anyway,"
-            " which is kept with your name",
-        )
-    return {"checklist": record(opening.checked), **({"anyway": list(lacking)} if lacking else {})}
 
 
 def _moved(

@@ -18,7 +18,7 @@ from shared.core.job import Status, canonical_payload
 from shared.core.switches import Level
 from shared.core.vendor import VendorSpec
 from shared.runtime.door import DoorFailed
-from shared.usecases import steer
+from shared.usecases.set_switch import set_switch
 from tests.builders import NOW, a_job
 from tests.functions.stage import HANDLERS, Stage, a_stage, sqs_record, stream_event
 from tests.leaks.strange_tasks import TASKS
@@ -300,11 +300,12 @@ def test_a_producers_mistake_does_not_repeat_their_text(tmp_path: Path) -> None:
 def test_an_operators_words_stand_in_the_history_alone(tmp_path: Path) -> None:
     """Why somebody acted is theirs to write: it is kept with the act, and is in no log and no message."""
     with swept(tmp_path) as (sweep, stage):
-        steer.set_switch(
+        set_switch(
             "all",
             Level.DRAIN,
             by="operator",
             why=CANARY,
+            lanes=stage.desk.lanes,
             control=stage.desk.control,  # type: ignore[arg-type]
             history=stage.desk.history,
             clock=stage.desk.clock,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 CHECKLIST, COST = "shared/core/checklist.py", "shared/core/vendor_cost.py"
-STEER, GOVERN, STATUS = "shared/usecases/steer.py", "shared/usecases/govern.py", "ops/cli/status.py"
+SETTING, GOVERN, STATUS = "shared/usecases/set_switch.py", "shared/usecases/govern.py", "ops/cli/status.py"
 IN_CORE = ("tests/unit/core/test_checklist.py", "tests/unit/core/test_vendor_cost.py")
 IN_USE = ("tests/unit/usecases/test_open_switch.py",)
 IN_CLI = ("tests/unit/ops/cli/test_control_checklist.py", "tests/unit/ops/cli/test_status_cost.py")
@@ -61,7 +61,7 @@ OPENING: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="opening_needs_no_checklist",
-        file=STEER,
+        file=SETTING,
         old="    if present is None or not loosens(present, switch.level, switch.automation_enabled):",
         new="    if opening is None or present is None:",
         reqs=("C6",),
@@ -69,7 +69,7 @@ OPENING: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="what_does_not_hold_is_opened",
-        file=STEER,
+        file=SETTING,
         old="    if lacking and not opening.anyway:",
         new="    if not opening.checked:",
         reqs=("C6", "C13"),
@@ -77,7 +77,7 @@ OPENING: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="anyway_leaves_no_trace",
-        file=STEER,
+        file=SETTING,
         old='**({"anyway": list(lacking)} if lacking else {})}',
         new="**{}}",
         reqs=("C6",),
@@ -85,7 +85,7 @@ OPENING: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="a_trip_is_opened_unseen",
-        file=STEER,
+        file=SETTING,
         old="    if opening.present != present:",
         new="    if present is None:",
         reqs=("C6", "C13"),

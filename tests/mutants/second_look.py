@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 ROUTING, TASKS = "shared/core/routing.py", "functions/support/tasks.py"
-STEER, RECORDS = "shared/usecases/steer.py", "shared/adapters/memory/records.py"
+SETTING, RECORDS = "shared/usecases/set_switch.py", "shared/adapters/memory/records.py"
 LANE, OPEN = ("tests/functions/test_support.py",), ("tests/unit/usecases/test_open_switch.py",)
 NATIVE = ("tests/unit/usecases/test_native_redrive.py",)
 
@@ -53,7 +53,7 @@ SECOND_LOOK: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="closing_needs_every_entry_to_be_readable",
-        file=STEER,
+        file=SETTING,
         old="        if closes and control.trip(switch):",
         new="        if False:",
         reqs=("C6",),
@@ -71,7 +71,7 @@ SECOND_LOOK: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="a_checklist_never_grows_old",
-        file=STEER,
+        file=SETTING,
         old="    if now - opening.at > LOOK_KEPT:",
         new="    if False:",
         reqs=("C6",),

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shared.adapters.aws.clients import client
+from shared.adapters.aws.clients import TRIES, client
 from shared.contract import names
 from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
@@ -16,10 +16,10 @@ from shared.core.governing import Rules
 from shared.core.lane import LaneSpec
 
 
-def deployed_lanes(stage: str) -> Mapping[str, LaneSpec]:
+def deployed_lanes(stage: str, *, tries: int = TRIES) -> Mapping[str, LaneSpec]:
     """Every lane of the stage; a stage that was never deployed is named."""
     parameter = names.lanes_parameter(stage)
-    told = _told(parameter)
+    told = _told(parameter, tries)
     if told is None:
         raise BadInput("stage", f"{stage!r} has no parameter {parameter}: is it deployed?")
     return {name: LaneSpec.from_mapping(name, values) for name, values in told.items()}
@@ -36,9 +36,9 @@ def deployed_rules(stage: str) -> Rules:
     return Rules.from_mapping(_told(names.rules_parameter(stage)) or {})
 
 
-def _told(parameter: str) -> dict[str, dict[str, Any]] | None:
+def _told(parameter: str, tries: int = TRIES) -> dict[str, dict[str, Any]] | None:
     try:
-        text = client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+        text = client("ssm", tries=tries).get_parameter(Name=parameter)["Parameter"]["Value"]
     except ClientError as exc:
         if exc.response.get("Error", {}).get("Code") == "ParameterNotFound":
             return None

@@ -18,9 +18,8 @@ from shared.core.run import RunConfig
 from shared.core.signals import Counts, VendorCounts
 from shared.core.switches import Level, Switch, loosens
 from shared.core.vendor_cost import Price, Prices
-from shared.usecases import steer
 from shared.usecases.examine import Examiner
-from shared.usecases.steer import Opening
+from shared.usecases.set_switch import Opening, set_switch
 from tests.builders import a_switch, an_account
 from tests.unit.usecases.desk import Flaky
 from tests.unit.usecases.watch import QUIET, SPIKE, Watch
@@ -40,17 +39,18 @@ def examiner(watch: Watch) -> Examiner:
 def turn(watch: Watch, level: Level, *, automation_enabled: bool = True, opening: Opening | None = None) -> Switch:
     """As a person does."""
     desk = watch.desk
-    return steer.set_switch(
+    return set_switch(
         SCOPE,
         level,
         automation_enabled=automation_enabled,
         by="alice",
         why="stable",
+        lanes={desk.lane.name: desk.lane},
         control=desk.control,
         history=desk.history,
         clock=desk.clock,
         opening=opening,
-    )
+    ).switch
 
 
 def looked_at(watch: Watch, *, anyway: bool = False) -> Opening:

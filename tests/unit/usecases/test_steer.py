@@ -1,4 +1,4 @@
-"""Steer: what an operator may do to one job or one switch, with who and why, and what is refused."""
+"""Steer: what an operator may do to one job, with who and why, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from shared.core.effects import EffectState
 from shared.core.errors import BadInput, IllegalMove, UnknownLane
 from shared.core.job import Job, Status
-from shared.core.switches import Level
 from shared.usecases import steer
 from shared.usecases.run_attempt import Answer
 from tests.builders import NOW, a_job, a_ticket, an_effect_row
@@ -163,45 +162,6 @@ def test_a_job_that_changed_meanwhile_is_looked_at_again(desk: Desk) -> None:
     with pytest.raises(BadInput, match="changed meanwhile; look at it again"):
         schedule(desk, job.job_id, LATER)
     assert desk.history.of(f"job/{job.job_id}", limit=5) == []
-
-
-@pytest.mark.req("C2")
-@pytest.mark.parametrize("level", list(Level))
-def test_a_switch_is_set_with_who_and_why(desk: Desk, level: Level) -> None:
-    """Felt by the next look, noted in the history; closing takes one person."""
-    made = steer.set_switch(
-        "lane/support",
-        level,
-        automation_enabled=False,
-        by="alice",
-        why="vendor  is\nsick",
-        control=desk.control,  # type: ignore[arg-type]
-        history=desk.history,
-        clock=desk.clock,
-    )
-    assert (made.why, made.at) == ("vendor is sick", NOW)
-    standing = desk.board.read().standing(["lane/support"])
-    assert (standing.level, standing.paid_calls_closed_by) == (level, "lane/support")
-    (event,) = desk.history.of("switch/lane/support", limit=5)
-    assert (event.kind, event.by) == ("switch", "alice")
-    assert event.detail == {"level": level.word, "automation_enabled": False, "why": "vendor is sick"}
-
-
-@pytest.mark.parametrize(("scope", "why", "field"), [("everything", "x", "scope"), ("all", "", "why")])
-def test_a_malformed_switch_is_not_set(desk: Desk, scope: str, why: str, field: str) -> None:
-    """A scope nobody is in, or no reason."""
-    with pytest.raises(BadInput) as refused:
-        steer.set_switch(
-            scope,
-            Level.HALT,
-            by="alice",
-            why=why,
-            control=desk.control,  # type: ignore[arg-type]
-            history=desk.history,
-            clock=desk.clock,
-        )
-    assert refused.value.field == field
-    assert desk.board.read().entries == {}
 
 
 def test_a_job_is_not_given_a_time_at_which_its_text_is_gone(desk: Desk) -> None:

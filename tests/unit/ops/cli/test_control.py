@@ -150,11 +150,6 @@ def test_nobody_says_who_they_are(penstock: Any, deployed: Stage) -> None:
         penstock("control", "set", "all", "halt", *WHY, option, "somebody", code=2)
 
 
-def test_a_lane_that_is_not_deployed_is_warned_about(penstock: Any, deployed: Stage) -> None:
-    """A switch for a lane to come is set, with a warning: it may be a slip of the pen."""
-    assert "No lane suport is deployed" in penstock("control", "set", "lane/suport", "halt", *WHY).err
-
-
 def test_show(penstock: Any, deployed: Stage) -> None:
     """Every closed switch with what it means, and every lane's cap."""
     assert "Every switch is normal" in penstock("control", "show").out

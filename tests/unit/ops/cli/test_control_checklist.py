@@ -141,8 +141,8 @@ def test_yes_and_programs_are_not_asked(penstock: Any, deployed: Stage, monkeypa
 
 
 def test_a_scope_without_a_lane_has_nothing_to_check(penstock: Any, deployed: Stage) -> None:
-    """It may be opened; a malformed one is refused."""
-    assert "nothing to check" in penstock("control", "check", "lane/suport").out
-    deployed.control.set_switch(a_switch("lane/suport", Level.HALT))
-    penstock("control", "set", "lane/suport", "normal", *WHY)
+    """Closed before its lane was removed, it may be opened; a malformed scope is refused."""
+    deployed.control.set_switch(a_switch("lane/gone", Level.DRAIN))
+    assert "nothing to check" in penstock("control", "check", "lane/gone").out
+    penstock("control", "set", "lane/gone", "normal", *WHY)
     assert penstock("control", "check", "nope", "--json", code=1).document["error"]["field"] == "scope"

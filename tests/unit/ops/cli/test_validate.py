@@ -12,7 +12,7 @@ import pytest
 from ops.cli.stage import Stage
 from shared.core.job import Status
 from shared.core.switches import Level
-from shared.usecases.steer import set_switch
+from shared.usecases.set_switch import set_switch
 from tests.builders import a_job, an_effect_row
 
 CALLER = "arn:aws:sts::123456789012:user/moto"
@@ -27,6 +27,7 @@ def aftermath(deployed: Stage, penstock: Any) -> Stage:
         Level.ROUTE_ONLY,
         by="arn:ada",
         why="wrong answers",
+        lanes=deployed.lanes,
         control=deployed.control,
         history=deployed.history,
         clock=deployed.clock,

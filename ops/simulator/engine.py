@@ -187,7 +187,7 @@ class Engine:
         while not self.hub.stopped:
             records = reader.read(STREAM_BATCH)
             if not records:
-                self.clock.sleep(STREAM_S)
+                self.hub.idle(STREAM_S)
                 continue
             images = []
             for record in records:
@@ -249,7 +249,9 @@ class Engine:
                     lambda worker=worker, received=received: self._invoke(worker, received),  # type: ignore[misc]
                     after_s=COLD_S if fresh else 0,
                 )
-            self._pause(SOURCE_S)
+            full = self._environments - len(self._idle) >= self.cap
+            # Where all that may run do, only somebody's end changes anything.
+            self.hub.idle(round(self._rng.uniform(*SOURCE_S), 3), None if full else self.queues.next_at())
 
     def _invoke(self, worker: Worker, received: list[Received]) -> None:
         self._invocations += 1

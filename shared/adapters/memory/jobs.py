@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 
 from shared.adapters import rows
 from shared.adapters.attributes import Item
@@ -258,6 +259,7 @@ def _index_item(place: Place) -> Item:
     return {table.PK: {"S": pk}, table.WAITING_PK: {"S": place[0]}, table.WAITING_SK: {"S": place[1]}}
 
 
+@lru_cache(maxsize=1 << 16)
 def _entry(place: Place) -> WaitingEntry:
     due, priority = parse(table.due_from(place[1])), place[0].rpartition("#")[2]
     job_id = place[1].rpartition("#")[2]

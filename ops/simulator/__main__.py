@@ -97,7 +97,10 @@ def _prepare() -> None:
 
 
 def _run(study: str, way: str, jobs: int, seed: int) -> Any:
-    return STUDIES[study].run(way, jobs, seed)
+    done = STUDIES[study].run(way, jobs, seed)
+    # A world is full of circles, and the next one comes.
+    gc.collect()
+    return done
 
 
 def _kept(study: Study[Any], jobs: int, done: list[Any], picture: Path | None) -> dict[str, Any]:

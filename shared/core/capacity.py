@@ -22,6 +22,8 @@ from shared.core.signals import Moved
 LEAST = 2
 """An event source takes no lower cap; below it there is only 0, a disabled one."""
 MAX_PIN = timedelta(days=7)
+EARLY = 1 / 120
+"""By so much of its interval may a look be early and wait: five seconds of ten minutes."""
 SILENT = timedelta(minutes=3)
 """A look older than this says nothing about the time since: being calm begins anew."""
 
@@ -208,6 +210,17 @@ def decide(
         pinned=after.pin is not None,
         after=after,
     )
+
+
+def soon_s(state: CapacityState, policy: Policy, now: datetime) -> float:
+    """How long a look that comes a little early should wait for the interval or the hold to be over; else 0.
+
+    A schedule does not fire equally late each time. A step that was made late would be due just after the tick ten
+    minutes on, and be made a minute after that.
+    """
+    waits = ((state.changed_at, policy.interval_s), (state.lowered_at, policy.hold_down_s))
+    left = [(at - now).total_seconds() + span_s for at, span_s in waits if at is not None]
+    return max((one_s for one_s in left if 0 < one_s <= policy.interval_s * EARLY), default=0.0)
 
 
 def breached(signals: Reading) -> tuple[Reason, ...]:

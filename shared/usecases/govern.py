@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shared.contract import metrics
-from shared.core.capacity import CapacityState, Decision, EventSource, Policy, decide
+from shared.core.capacity import CapacityState, Decision, EventSource, Policy, decide, soon_s
 from shared.core.errors import PenstockError, Unavailable
 from shared.core.history import HistoryEvent
 from shared.core.lane import LaneSpec
@@ -62,6 +62,7 @@ class Governor:
     def run(self, lanes: Mapping[str, LaneSpec]) -> dict[str, int]:
         """Every lane that has a queue, each on its own: what goes wrong in one does not keep another waiting. One that
         is started by runs has no cap to decide: it is only watched."""
+        self._wait(lanes)
         counts: dict[str, int] = {}
         for lane in lanes.values():
             try:
@@ -76,6 +77,20 @@ class Governor:
                 continue
             counts |= {f"{lane.name}.lost": 1} if done is None else done.counts(lane.name)
         return counts
+
+    def _wait(self, lanes: Mapping[str, LaneSpec]) -> None:
+        """Once for all lanes, for what is all but over."""
+        now, waits_s = self.clock.now(), [0.0]
+        for lane in lanes.values():
+            try:
+                state = None if lane.admission == "scheduled" else self.control.capacity(lane.name)
+            except PenstockError:
+                # Its own look tells it.
+                continue
+            if state is not None:
+                waits_s.append(soon_s(state, self.policies[lane.policy].of(lane), now))
+        if max(waits_s):
+            self.clock.sleep(max(waits_s))
 
     def govern(self, lane: LaneSpec) -> Governed | None:
         """One lane; None when others kept writing its row. Raises Unavailable or UnreadableRow of the control table."""

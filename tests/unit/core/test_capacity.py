@@ -21,6 +21,7 @@ from shared.core.capacity import (
     check_pin,
     decide,
     pinned,
+    soon_s,
     unpinned,
 )
 from shared.core.errors import BadInput
@@ -91,6 +92,17 @@ def test_no_rise_on_a_spike_or_on_growth(trouble: Reading, reason: Reason) -> No
     made = after(30, trouble, start=a_state(2))
     assert changes(made) == []
     assert {reason} == {one.reason for one in made}
+
+
+@pytest.mark.req("C4")
+@pytest.mark.parametrize(("since_s", "wait_s"), [(594, 0), (595, 5), (599.5, 0.5), (600, 0), (30, 0), (-30, 0)])
+def test_what_is_all_but_over_is_waited_for(since_s: float, wait_s: float) -> None:
+    """A look a few seconds before the interval or the hold is over waits for it: a minute later would be a step every
+    eleven minutes. Nobody waits for longer, and nobody where nothing changed."""
+    now = NOW + timedelta(seconds=since_s)
+    assert soon_s(a_state(6, changed_at=NOW), POLICY, now) == wait_s
+    assert soon_s(a_state(6, lowered_at=NOW), POLICY, now) == wait_s
+    assert soon_s(a_state(6), POLICY, now) == 0
 
 
 @pytest.mark.req("C4", "C7")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +31,25 @@ def test_a_backlog_raises_the_cap_of_the_event_source() -> None:
     )
     assert (again.decision.reason, again.asserted) == (Reason.WAITS_FOR_INTERVAL, Asserted.STANDS)
     assert (watch.state.severity, watch.state.age_s) == (Severity.MODERATE, 300)
+
+
+@pytest.mark.req("C4")
+@pytest.mark.fault("E7")
+def test_a_step_is_not_a_minute_late_because_the_tick_before_was_late() -> None:
+    """A tick comes two seconds late, the one ten minutes on does not: it waits, and steps after ten minutes to the
+    second, not after eleven and never sooner."""
+    watch = Watch()
+    watch.backlog()
+    clock, lanes = watch.desk.clock, {"support": watch.desk.lane}
+    clock.advance(2)
+    watch.governor.run(lanes)
+    stepped = clock.now()
+    for _ in range(9):
+        clock.advance(60)
+        watch.governor.run(lanes)
+    clock.advance(58)
+    watch.governor.run(lanes)
+    assert (clock.now() - stepped, watch.state.cap) == (timedelta(minutes=10), 8)
 
 
 @pytest.mark.req("C5")

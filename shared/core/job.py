@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from shared.core.errors import BadInput
@@ -216,6 +217,7 @@ def job_id_of(lane: str, tenant: str, task: str, key: str | Sequence[str]) -> st
     return str(derived_id(NAMESPACE, *parts))
 
 
+@lru_cache(maxsize=1 << 12)
 def derived_id(namespace: uuid.UUID, *parts: str) -> uuid.UUID:
     """UUIDv5 over length-prefixed parts, so ("ab", "c") and ("a", "bc") differ."""
     return uuid.uuid5(namespace, "".join(f"{len(part)}:{part}" for part in parts))

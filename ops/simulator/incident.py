@@ -11,9 +11,11 @@ The usual ways beside it work the same backlog without live jobs, at the ceiling
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import pairwise
 
 from ops.simulator import hindsight, lane_support
 from ops.simulator.drain import Crowd, jittered
@@ -71,6 +73,7 @@ class Handled:
     """How one way did."""
 
     way: str
+    seed: int
     jobs: int
     """The backlog."""
     fastest_s: float
@@ -108,6 +111,14 @@ class Handled:
         return direction_changes(self.caps)
 
     @property
+    def rises(self) -> tuple[tuple[float, int], ...]:
+        """Each rise of the cap: how long after the change before it, and by how much. The first has none before it."""
+        changes = pairwise(self.caps)
+        return tuple(
+            (math.inf if one[0] == 0 else two[0] - one[0], two[1] - one[1]) for one, two in changes if two[1] > one[1]
+        )
+
+    @property
     def peak(self) -> int:
         """The highest cap."""
         return max(cap for _, cap in self.caps)
@@ -140,7 +151,7 @@ class _Backlog:
     """An engine with a backlog that has waited, and live jobs that come until all is well again."""
 
     def __init__(self, hub: Hub, incident: Incident, *, lane: LaneSpec, tells: bool, budgets: bool, seed: int) -> None:
-        self.hub, self.incident = hub, incident
+        self.hub, self.incident, self.seed = hub, incident, seed
         # The vendor's time begins with the drain, not with the backlog.
         began = hub.clock.now() + timedelta(seconds=WAITED_S)
         self.vendor = LimitedVendor(
@@ -170,6 +181,7 @@ class _Backlog:
         accepts = self.vendor.seen.keys
         return Handled(
             way=way,
+            seed=self.seed,
             jobs=self.incident.jobs,
             fastest_s=fastest_s,
             drained_s=self._drained_s(),
@@ -210,6 +222,7 @@ def usual(incident: Incident, way: str, pause_s: Callable[[Crowd, int, Answer], 
     done = crowd.done == incident.jobs
     return Handled(
         way=way,
+        seed=seed,
         jobs=incident.jobs,
         fastest_s=fastest_s,
         drained_s=crowd.vendor.seconds if done else None,
@@ -226,20 +239,26 @@ def _as_asked(crowd: Crowd, failures: int, answer: Answer) -> float:
     return max(1.0, answer.retry_after_s or 0) if isinstance(answer, Refused) else 1.0
 
 
-Way = Callable[[Incident], Handled]
+Way = Callable[[Incident, int], Handled]
 WAYS: dict[str, Way] = {
-    OURS: lambda incident: ours(incident),
-    UNTOLD: lambda incident: ours(incident, UNTOLD, tells=False),
-    "policy ramp": lambda incident: ours(incident, "policy ramp", policy=RAMP),
-    "budgets alone, cap at the ceiling": lambda incident: ours(
-        incident, "budgets alone, cap at the ceiling", policy=None, caps=((0.0, lane_support.lane().ceiling),)
+    OURS: lambda incident, seed: ours(incident, seed=seed),
+    UNTOLD: lambda incident, seed: ours(incident, UNTOLD, tells=False, seed=seed),
+    "policy ramp": lambda incident, seed: ours(incident, "policy ramp", policy=RAMP, seed=seed),
+    "budgets alone, cap at the ceiling": lambda incident, seed: ours(
+        incident,
+        "budgets alone, cap at the ceiling",
+        policy=None,
+        caps=((0.0, lane_support.lane().ceiling),),
+        seed=seed,
     ),
-    "hindsight's schedule": lambda incident: ours(
-        incident, "hindsight's schedule", policy=None, caps=incident.fastest_caps
+    "hindsight's schedule": lambda incident, seed: ours(
+        incident, "hindsight's schedule", policy=None, caps=incident.fastest_caps, seed=seed
     ),
-    "fixed concurrency": lambda incident: usual(incident, "fixed concurrency", _as_asked),
-    "naive retry": lambda incident: usual(incident, "naive retry", lambda crowd, failures, answer: 1.0),
-    "backoff, full jitter": lambda incident: usual(
-        incident, "backoff, full jitter", lambda crowd, failures, answer: jittered(crowd.rng, failures)
+    "fixed concurrency": lambda incident, seed: usual(incident, "fixed concurrency", _as_asked, seed=seed),
+    "naive retry": lambda incident, seed: usual(
+        incident, "naive retry", lambda crowd, failures, answer: 1.0, seed=seed
+    ),
+    "backoff, full jitter": lambda incident, seed: usual(
+        incident, "backoff, full jitter", lambda crowd, failures, answer: jittered(crowd.rng, failures), seed=seed
     ),
 }

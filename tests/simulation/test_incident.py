@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, product
@@ -11,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ops.simulator import __main__ as simulator
-from ops.simulator import hindsight, lane_support
+from ops.simulator import hindsight, incident_report, lane_support
 from ops.simulator.governing import direction_changes
-from ops.simulator.incident import OURS, WAYS, Handled, Incident, ours
+from ops.simulator.incident import OURS, UNTOLD, WAYS, Handled, Incident, ours
 from shared.core.capacity import CONSERVATIVE, RAMP
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,22 @@ def from_two() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def handled() -> Handled:
     return ours(INCIDENT)
+
+
+def test_a_row_is_the_mean_of_its_seeds_and_the_most_of_what_is_a_rule(handled: Handled) -> None:
+    """Times are averaged, with the worst beside them; a rule that one seed broke is broken; who never ended has no
+    mean."""
+    slower = replace(
+        handled, seed=2, drained_s=2 * handled.fastest_s, duplicates=1, caps=((0.0, 2), (60.0, 4), (659.0, 8))
+    )
+    [row] = incident_report.rows([handled, slower])
+    assert row["times_fastest"] == pytest.approx(((handled.times_fastest or 0) + 2) / 2, abs=0.001)
+    assert (row["seeds"], row["worst_times_fastest"], row["duplicates"]) == ([1, 2], 2.0, 1)
+    assert (row["largest_rise"], row["rises_too_soon"], row["last_cap"]) == (4, 1, 8)
+    assert incident_report.rows([replace(handled, drained_s=None)])[0]["times_fastest"] is None
+    missed = " ".join(incident_report.missed([handled, slower]))
+    assert all(figure in missed for figure in ("times_fastest", "largest_rise", "rises_too_soon", "last_cap"))
+    assert handled.rises[0][0] == math.inf
 
 
 @pytest.mark.req("C4")
@@ -121,10 +138,12 @@ def test_a_turn_is_counted_once() -> None:
 def test_the_command_tells_every_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A row a way, the figures as JSON, a picture."""
+    """A row a way, the figures as JSON, a picture; where the vendor tells nothing, ten seeds and their mean."""
     monkeypatch.setattr(simulator, "REPORTS", tmp_path)
     assert simulator.main(["incident", "--jobs", "40", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [one["way"] for one in told["ways"]] == list(WAYS)
-    assert told["ways"][0]["way"] == OURS
+    assert [row["way"] for row in told["rows"]] == list(WAYS)
+    assert told["rows"][0]["way"] == OURS
+    assert {row["way"]: row["seeds"] for row in told["rows"]}[UNTOLD] == list(range(1, 11))
+    assert [one["seed"] for one in told["ways"] if one["way"] == UNTOLD] == list(range(1, 11))
     assert (tmp_path / "incident.svg").read_text().startswith("<?xml")

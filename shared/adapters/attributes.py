@@ -126,6 +126,10 @@ class Fields:
             self.unreadable(name, "is not a whole number")
         return int(value)
 
+    def whole_or_none(self, name: str) -> int | None:
+        """A whole number, if it is there."""
+        return self.whole(name) if name in self._item else None
+
     def flag(self, name: str) -> bool:
         """A truth value that must be there."""
         attribute = self._item.get(name)

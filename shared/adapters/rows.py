@@ -70,14 +70,16 @@ def lane_wpk(job: Job, lane: LaneSpec) -> str:
 
 
 def job_wsk(job: Job) -> str | None:
-    """The place in the waiting index; None for a job that is not in it."""
+    """Its key in the waiting index: the one that was read, else the one its times make. None: it has none."""
+    if job.place_as_read is not None:
+        return job.place_as_read
     if job.due is None:
         return None
     return table.waiting_sk(moment.iso(job.due), moment.iso(job.created_at), job.job_id)
 
 
 def job_item(job: Job, wpk: str | None = None) -> Item:
-    """A job's row. `wpk` (see `lane_wpk`) is needed when the job waits, and ignored when it does not."""
+    """A job's row. `wpk` (see `lane_wpk`) is needed when the job has a key in the index, and ignored when not."""
     item: Item = {
         table.PK: attributes.text(table.job_pk(job.job_id)),
         "status": attributes.text(job.status.value),
@@ -124,14 +126,16 @@ def job_from_item(item: Item) -> Job:
     pk = fields.text(table.PK)
     if not is_job(item):
         fields.unreadable(table.PK, "is not the key of a job")
-    due = fields.text_or_none(table.WAITING_SK)
+    place = fields.text_or_none(table.WAITING_SK)
+    # Half a key is no place: without its partition the row is in no index, whatever time it tells.
+    due = table.due_from(place) if place is not None and table.WAITING_PK in item else None
     category = fields.text_or_none("category")
     priority = fields.whole("priority", DEFAULT_PRIORITY)
     if priority not in PRIORITIES:
         fields.unreadable("priority", "is not one this version knows")
     if category is not None and category not in tuple(Category):
         fields.unreadable("category", "is not one this version knows")
-    return Job(
+    job = Job(
         job_id=table.job_id_from(pk),
         lane=_well_formed(fields, "lane"),
         tenant=_well_formed(fields, "tenant"),
@@ -155,8 +159,9 @@ def job_from_item(item: Item) -> Job:
         blocked_by=fields.text_or_none("blocked_by"),
         waiting_since=fields.time_or_none("waiting_since"),
         permit_at=fields.time_or_none("permit_at"),
-        **{name: fields.whole(name) for name in _ESTIMATES if name in item},
-        due=None if due is None else fields.as_time(table.WAITING_SK, table.due_from(due)),
+        estimated_tokens=fields.whole_or_none("estimated_tokens"),
+        estimated_requests=fields.whole_or_none("estimated_requests"),
+        due=None if due is None else fields.as_time(table.WAITING_SK, due),
         payload_ref=fields.text_or_none("payload_ref"),
         payload_hash=fields.text_or_none("payload_hash") or "",
         result=fields.text_or_none("result"),
@@ -171,6 +176,7 @@ def job_from_item(item: Item) -> Job:
         withheld=_withheld(fields),
         moves=tuple(_move(fields, step) for step in fields.texts("moves")),
     )
+    return job if place == job_wsk(job) else replace(job, place_as_read=place)
 
 
 def status_from_item(item: Item) -> Status:
@@ -217,17 +223,27 @@ def run_place(lane: LaneSpec, entry: WaitingEntry, now: datetime) -> tuple[str, 
 
 
 def waiting_entry(item: Item) -> WaitingEntry:
-    """What one entry of the waiting index nominates. Raises UnreadableRow."""
+    """What one entry of the waiting index nominates. Raises UnreadableRow, as reading its row would."""
     fields = Fields(key_of(item), item)
+    place = fields.text(table.WAITING_SK)
+    due = fields.as_time(table.WAITING_SK, table.due_from(place))
     # The partition ends with the priority; jobs claimed by a run have none, and none is needed.
     priority = fields.text(table.WAITING_PK).rpartition("#")[2]
     return WaitingEntry(
         job_id=table.job_id_from(fields.text(table.PK)),
-        due=fields.as_time(table.WAITING_SK, table.due_from(fields.text(table.WAITING_SK))),
-        created=fields.as_time(table.WAITING_SK, table.created_in(fields.text(table.WAITING_SK))),
+        due=due,
+        created=_created(place) or due,
         priority=int(priority) if priority in map(str, PRIORITIES) else 0,
-        timed=table.timed_in(fields.text(table.WAITING_SK)),
+        timed=table.timed_in(place),
     )
+
+
+def _created(place: str) -> datetime | None:
+    """What follows the due time only orders those due together: a key that does not tell it hides no job."""
+    try:
+        return moment.whole_ms(moment.parse(table.created_in(place)))
+    except ValueError:
+        return None
 
 
 # ---------------------------------------------------------------------------------------------- effects

@@ -134,6 +134,9 @@ class Job:
     """How many calls it must make in one attempt, where that is more than one."""
     due: datetime | None = None
     """Place in the waiting index: the time it is next looked at. None: not in the index."""
+    place_as_read: str | None = None
+    """Its key in the waiting index, where what stood there is not what its times make: the next move asks for this one
+    and writes the other."""
     payload_ref: str | None = None
     payload_hash: str = ""
     result: str | None = None
@@ -169,7 +172,11 @@ class Job:
     def noted(self, to: Status, reason: str, now: datetime, **changes: Any) -> Job:
         """A copy with `changes`, its move written down. The law of who may go where is `lifecycle`'s."""
         moves = (*self.moves, Move(at=now, to=to, reason=reason))[-KEPT_MOVES:]
-        return replace(self, status=to, updated_at=now, moves=moves, **changes)
+        return self.placed(status=to, updated_at=now, moves=moves, **changes)
+
+    def placed(self, **changes: Any) -> Job:
+        """A copy with `changes`, to be written under the key that its times make."""
+        return replace(self, place_as_read=None, **changes)
 
 
 def name_of(field_name: str, value: object) -> str:

@@ -7,7 +7,7 @@ on condition that the row is still as it was read. The picture in `docs/lifecycl
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -124,7 +124,7 @@ def handed_off(job: Job, now: datetime) -> Job:
     """Its message is sent: it leaves the waiting index. The history does not keep this step, the row tells it."""
     if job.status is not _Q:
         raise IllegalMove(job.job_id, job.status, _Q, "handoff")
-    return replace(job, due=None, updated_at=now, blocked_by=None)
+    return job.placed(due=None, updated_at=now, blocked_by=None)
 
 
 def rescheduled(job: Job, at: datetime, reason: str, now: datetime, *, detail: str = "") -> Job:
@@ -337,7 +337,7 @@ def _about_its_letter(job: Job, due: datetime | None) -> Job:
     """The history does not keep this step, and when the job failed stays as it was."""
     if job.status is not _F:
         raise IllegalMove(job.job_id, job.status, _F, "letter")
-    return replace(job, due=due)
+    return job.placed(due=due)
 
 
 def signature_of(error: str) -> str:

@@ -183,19 +183,16 @@ class DynamoDbJobStore:
                 for name in (lane.lines if line is None else (line,))
                 for shard in range(lane.shards)
             ]
-            in_order = merge(*shards, key=lambda item: item[table.WAITING_SK]["S"])
-            nominated += _readable(islice(in_order, limit))
+            nominated += islice(merge(*shards, key=lambda entry: (entry.due, entry.created, entry.job_id)), limit)
         return nominated
 
     def claimed_by_runs(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
         """Jobs claimed by a scheduled run before `before`, oldest claim first."""
-        claims = self._partition("claimed_by_runs", table.claimed_wpk(lane.name), before, limit)
-        return list(_readable(claims))
+        return self._partition("claimed_by_runs", table.claimed_wpk(lane.name), before, limit)
 
     def letters_missing(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
         """Failed jobs whose dead letter was moved without a plan before `before`, oldest first."""
-        missing = self._partition("letters_missing", table.letters_wpk(lane.name), before, limit)
-        return list(_readable(missing))
+        return self._partition("letters_missing", table.letters_wpk(lane.name), before, limit)
 
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
         """Every job of one segment; a row that cannot be read is given as its error."""
@@ -212,9 +209,9 @@ class DynamoDbJobStore:
 
     def _partition(
         self, operation: str, wpk: str, until: datetime, limit: int, since: datetime | None = None
-    ) -> list[Item]:
+    ) -> list[WaitingEntry]:
         first = table.FIRST_DUE if since is None else moment.iso(since)
-        found: list[Item] = []
+        found: list[WaitingEntry] = []
         for items in pages(
             PORT,
             lambda start: self._client.query(
@@ -232,7 +229,7 @@ class DynamoDbJobStore:
             ),
         ):
             self._meter.read(PORT, operation, items, consistent=False)
-            found += items
+            found += _readable(items)
             if len(found) >= limit:
                 break
         return found[:limit]
@@ -311,5 +308,6 @@ def _readable(items: Iterable[Item]) -> Iterator[WaitingEntry]:
         try:
             yield rows.waiting_entry(item)
         except UnreadableRow:
-            # One strange key must not stop its lane; the audit reads the whole row and reports it.
+            # One strange key must not stop its lane, nor take the place of another; the audit reads the whole row
+            # and reports it.
             continue

@@ -12,6 +12,8 @@ from shared.core.ports import Clock
 
 Place = tuple[str, str]
 """Partition and sort key."""
+_THEN = "\0"
+"""Between a sort key and the key of its row: two rows may stand under one sort key."""
 
 
 class WaitingIndex:
@@ -42,13 +44,13 @@ class WaitingIndex:
         self._catch_up()
         return sorted(name for name in self._partitions if name.startswith(prefix))
 
-    def query(self, wpk: str, since: str, until: str, limit: int) -> Iterator[Place]:
-        """Up to `limit` places of one partition whose sort key is between `since` and `until`, in order."""
+    def query(self, wpk: str, since: str, until: str) -> Iterator[tuple[str, str]]:
+        """Key and sort key of each row of one partition whose sort key is between `since` and `until`, in order."""
         self._catch_up()
         keys = self._partitions.get(wpk, [])
-        first = bisect.bisect_left(keys, since)
-        for wsk in keys[first : min(first + limit, bisect.bisect_right(keys, until))]:
-            yield wpk, wsk
+        for n in range(bisect.bisect_left(keys, since), bisect.bisect_right(keys, until)):
+            wsk, _, pk = keys[n].partition(_THEN)
+            yield pk, wsk
 
     def first_due(self) -> str | None:
         """The earliest due time anywhere, lag or not: when there is next something to look at."""
@@ -67,7 +69,7 @@ class WaitingIndex:
         before = self._places.pop(pk, None)
         if before is not None:
             keys = self._partitions[before[0]]
-            del keys[bisect.bisect_left(keys, before[1])]
+            del keys[bisect.bisect_left(keys, f"{before[1]}{_THEN}{pk}")]
         if place is not None:
             self._places[pk] = place
-            bisect.insort(self._partitions.setdefault(place[0], []), place[1])
+            bisect.insort(self._partitions.setdefault(place[0], []), f"{place[1]}{_THEN}{pk}")

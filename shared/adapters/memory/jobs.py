@@ -197,15 +197,22 @@ class MemoryJobStore:
         due_after: datetime | None = None,
     ) -> list[WaitingEntry]:
         since, until = table.FIRST_DUE if due_after is None else iso(due_after), table.due_until(iso(due_before))
-        found: list[Place] = []
+        found: list[WaitingEntry] = []
         for wpk in partitions:
-            places = list(self._index.query(wpk, since, until, limit))
-            if self._meter.counts:
-                seen = [_index_item(place) for place in places]
-                self._meter.read("jobs", operation, seen, consistent=False)
-            found += places
-        found.sort(key=lambda place: place[1])
-        return [_entry(place) for place in found[:limit]]
+            nominated: list[WaitingEntry] = []
+            seen: list[Item] = []
+            for pk, wsk in self._index.query(wpk, since, until):
+                if self._meter.counts:
+                    seen.append(_index_item(pk, wpk, wsk))
+                entry = _entry(pk, wpk, wsk)
+                if entry is not None:
+                    nominated.append(entry)
+                    if len(nominated) == limit:
+                        break
+            self._meter.read("jobs", operation, seen, consistent=False)
+            found += nominated
+        found.sort(key=lambda entry: (entry.due, entry.created, entry.job_id))
+        return found[:limit]
 
     def _item(self, job: Job) -> Item:
         if job.due is None:
@@ -237,12 +244,14 @@ def _open(item: Item) -> bool:
 
 
 def _as_read(present: Job, before: Job) -> bool:
-    return (present.status, present.fence, present.due) == (before.status, before.fence, before.due)
+    return (present.status, present.fence, present.due, present.place_as_read) == (
+        *(before.status, before.fence, before.due, before.place_as_read),
+    )
 
 
 def _changed(present: Item, before: Item, after: Item) -> Item:
     """The row with what differs between `before` and `after`; older names of fields give way to the present ones."""
-    again = ("status", *rows.FIELD_ALIASES)
+    again = ("status", table.WAITING_PK, *rows.FIELD_ALIASES)
     gone = {*(name for name in before if name not in after), *rows.FIELD_ALIASES.values()}
     written = {name: value for name, value in after.items() if name in again or before.get(name) != value}
     return {name: value for name, value in present.items() if name not in gone} | written
@@ -254,19 +263,14 @@ def _place(item: Item) -> Place | None:
     return item[table.WAITING_PK]["S"], item[table.WAITING_SK]["S"]
 
 
-def _index_item(place: Place) -> Item:
-    pk = table.job_pk(place[1].rpartition("#")[2])
-    return {table.PK: {"S": pk}, table.WAITING_PK: {"S": place[0]}, table.WAITING_SK: {"S": place[1]}}
+def _index_item(pk: str, wpk: str, wsk: str) -> Item:
+    return {table.PK: {"S": pk}, table.WAITING_PK: {"S": wpk}, table.WAITING_SK: {"S": wsk}}
 
 
 @lru_cache(maxsize=1 << 16)
-def _entry(place: Place) -> WaitingEntry:
-    due, priority = parse(table.due_from(place[1])), place[0].rpartition("#")[2]
-    job_id = place[1].rpartition("#")[2]
-    return WaitingEntry(
-        job_id=job_id,
-        due=due,
-        created=parse(table.created_in(place[1])),
-        priority=int(priority) if priority.isdigit() else 0,
-        timed=table.timed_in(place[1]),
-    )
+def _entry(pk: str, wpk: str, wsk: str) -> WaitingEntry | None:
+    try:
+        return rows.waiting_entry(_index_item(pk, wpk, wsk))
+    except UnreadableRow:
+        # As in DynamoDB: passed over.
+        return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core import lifecycle
-from shared.core.job import Job, Status
-from shared.core.outcome import Outcome
+from shared.core.errors import IllegalMove
+from shared.core.job import Category, Job, Status
+from shared.core.outcome import Defer, Fail, Outcome
 from tests.builders import NOW, a_job, a_lane
 from tests.unit.core.strategies import claimed_jobs, moments, outcomes
 
@@ -67,3 +70,35 @@ def test_a_time_that_a_person_gives_is_no_turn_that_an_account_promised(job: Job
     assert lifecycle.taken_back(running, at, "reset:alice", NOW).permit_at is None
     # What only keeps it waiting takes no promise away.
     assert lifecycle.held(refused, "capacity:support", NOW).permit_at == SOON
+
+
+@pytest.mark.fault("C10")
+@pytest.mark.parametrize("status", Status)
+def test_every_move_writes_the_key_that_its_times_make(status: Status) -> None:
+    """Whatever key a job was read under, what is written, and what may be moved on from there, has none of it."""
+    job = a_job(status=status, due=NOW, place_as_read="2026-01-01T00:00:00Z#odd")
+    fails = Fail(Category.AUTH, "no_key")
+    moves: list[Callable[[], Job]] = [
+        lambda: lifecycle.held(job, "capacity:support", NOW),
+        lambda: lifecycle.handed_off(job, NOW),
+        lambda: lifecycle.rescheduled(job, NOW, "ops", NOW),
+        lambda: lifecycle.taken_back(job, NOW, "ops", NOW),
+        lambda: lifecycle.recovered(job, LANE, NOW, open_intent=False),
+        lambda: lifecycle.settled(job, fails, LANE, NOW),
+        lambda: lifecycle.settled(job, Defer(NOW, "not_yet"), LANE, NOW),
+        lambda: lifecycle.overflowed(job, NOW, "full", NOW),
+        lambda: lifecycle.sent_back(job, "expired", LANE, NOW),
+        lambda: lifecycle.failed_unclaimed(job, LANE, NOW, Category.POISON, "receives"),
+        lambda: lifecycle.completed_by_evidence(job, LANE, NOW, "replied", None),
+        lambda: lifecycle.canceled(job, LANE, "ops", NOW),
+        lambda: lifecycle.replayed(job, "plan-1", NOW),
+        lambda: lifecycle.withdrawn(job, LANE, Category.AUTH, None, NOW),
+        lambda: lifecycle.letter_taken(job, NOW),
+        lambda: lifecycle.letter_sent(job),
+    ]
+    made = []
+    for one in moves:
+        with suppress(IllegalMove):
+            made.append(one())
+    assert all(after.place_as_read is None for after in made)
+    assert bool(made) == (status not in (Status.COMPLETED, Status.CANCELED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -65,7 +66,7 @@ def test_the_index_only_nominates(desk: Desk) -> None:
     """A job that was claimed anew since is alive, whatever an old entry says."""
     job = claimed(desk)
     desk.clock.advance(desk.lane.claim_timeout_s)
-    fresh = lifecycle.replace(job, claimed_at=desk.clock.now(), fence=2)
+    fresh = replace(job, claimed_at=desk.clock.now(), fence=2)
     desk.jobs.move(job, fresh)
     assert swept(desk)[0] == 0
     assert desk.job(job.job_id) == fresh

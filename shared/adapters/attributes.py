@@ -130,9 +130,11 @@ class Fields:
         """A whole number, if it is there."""
         return self.whole(name) if name in self._item else None
 
-    def flag(self, name: str) -> bool:
-        """A truth value that must be there."""
+    def flag(self, name: str, default: bool | None = None) -> bool:
+        """A truth value; must be there unless there is a default."""
         attribute = self._item.get(name)
+        if attribute is None and default is not None:
+            return default
         value = attribute.get("BOOL") if isinstance(attribute, dict) else None
         return value if isinstance(value, bool) else self.unreadable(name, "is missing or not true or false")
 

@@ -264,6 +264,8 @@ def effect_item(row: EffectRow) -> Item:
     }
     if row.recorded_at is not None:
         item["recorded_at"] = attributes.time(row.recorded_at)
+    if row.taken_over:
+        item["taken_over"] = {"BOOL": True}
     return item
 
 
@@ -285,6 +287,7 @@ def effect_from_item(item: Item) -> EffectRow:
         recorded_at=fields.time_or_none("recorded_at"),
         vendor_id=fields.text_or_none("vendor_id"),
         reason=fields.text_or_none("reason"),
+        taken_over=fields.flag("taken_over", default=False),
     )
 
 

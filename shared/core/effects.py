@@ -4,7 +4,8 @@
 
 An intent is one way. Once its row stands without a result, the only licence to send again is a vendor that
 deduplicates by our key, inside its window; a look-up that finds the send is a record, one that does not is
-evidence for an operator.
+evidence for an operator. A refusal speaks of its own request: only an intent that was begun, and not taken over
+from an earlier request, is refused by it.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The vendor certainly did not take it; it may be tried again under the same intent."""
+    """The vendor certainly did not take this request. Of an earlier one under the same intent that says nothing."""
 
     reason: str
     retry_after_s: float | None = None
@@ -151,6 +152,8 @@ class EffectRow:
     recorded_at: datetime | None = None
     vendor_id: str | None = None
     reason: str | None = None
+    taken_over: bool = False
+    """The open intent was begun by an earlier request, whose end nobody knows; a later one was made under it."""
 
     @property
     def open(self) -> bool:

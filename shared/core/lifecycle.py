@@ -180,7 +180,12 @@ def recovered(job: Job, lane: LaneSpec, now: datetime, *, open_intent: bool) -> 
 
 
 def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_intent: bool = False) -> Job:
-    """The job after its task ended with `outcome`."""
+    """The job after its task ended with `outcome`.
+
+    `open_intent`: one of its effects is open. Whatever else has failed, nobody knows whether the vendor has it, and
+    that comes first.
+    """
+    unknown = Category.OUTCOME_UNKNOWN if open_intent else None
     free = {"claimed_at": None, "claimed_by": None, "permit_at": None}
     match outcome:
         case Done(result=result, ref=ref, routing=routing, withheld=withheld):
@@ -195,7 +200,7 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
         case Defer(until=until, reason=reason, promised=promised, tokens=tokens, requests=requests):
             since = job.waiting_since or now
             if now - since >= timedelta(seconds=lane.max_wait_s):
-                return _failed(job, lane, now, Category.RETRIES_EXHAUSTED, f"max_wait:{reason}")
+                return _failed(job, lane, now, unknown or Category.RETRIES_EXHAUSTED, f"max_wait:{reason}")
             return move(
                 job,
                 _Q,
@@ -212,8 +217,8 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
         case Retry(error=error):
             decision = decide_retry(job.attempt_count, job.max_attempts, lane.backoff_s, now)
             if isinstance(decision, GiveUp):
-                category = Category.OUTCOME_UNKNOWN if open_intent else Category.RETRIES_EXHAUSTED
-                return _failed(job, lane, now, category, error, attempt_count=decision.attempt_count)
+                used = decision.attempt_count
+                return _failed(job, lane, now, unknown or Category.RETRIES_EXHAUSTED, error, attempt_count=used)
             return move(
                 job,
                 _Q,
@@ -228,7 +233,7 @@ def settled(job: Job, outcome: Outcome, lane: LaneSpec, now: datetime, *, open_i
                 **waiting(job, decision.at, "backoff"),
             )
         case Fail(category=category, error=error):
-            return _failed(job, lane, now, category, error)
+            return _failed(job, lane, now, unknown or category, error)
 
 
 def overflowed(job: Job, until: datetime, reason: str, now: datetime) -> Job:

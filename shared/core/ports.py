@@ -126,8 +126,8 @@ class EffectStore(Protocol):
         ...
 
     def take_over(self, row: EffectRow, *, fence: int, now: datetime) -> EffectRow:
-        """Put `fence` on an open intent, if it is still as read, and return it: `now` is its new intent time,
-        its first one stays. Being applied already counts as success. Raises EffectMoved."""
+        """Put `fence` on an open intent, if it is still as read, and return it, marked as taken over: `now` is its new
+        intent time, its first one stays. Being applied already counts as success. Raises EffectMoved."""
         ...
 
     def record(self, row: EffectRow, result: EffectRow) -> None:

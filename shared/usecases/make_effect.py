@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 from shared.contract import metrics
 from shared.core.effects import (
-    Absent,
     Accepted,
     Effect,
     EffectRow,
     EffectState,
     Found,
     LookUp,
+    Lookup,
     NoAnswer,
     Park,
     Refused,
@@ -117,6 +117,9 @@ class EffectMaker:
                 permit.heard(answer)
                 self.telemetry.count(metrics.SENT, lane=self.lane.name)
                 return Sent(vendor_id)
+            case Refused() if row.taken_over:
+                again = permit.heard(answer) or outcome_of_refusal(answer, request.vendor, now)
+                return self._refused_again(row, vendor, again)
             case Refused():
                 refused = replace(row, state=EffectState.REFUSED, recorded_at=now, reason=answer.reason)
                 try:
@@ -136,20 +139,41 @@ class EffectMaker:
             case Park():
                 raise EndAttempt(self._unknown(row))
 
+    def _refused_again(self, row: EffectRow, vendor: Vendor, again: Outcome) -> Sent:
+        """The *no* is to this request; an earlier one under the intent may have been taken, so it stays open."""
+        grace_ends = self.clock.now()
+        if vendor.lookup is not Lookup.NONE:
+            found = self._found(row, vendor)
+            if found is not None:
+                return found
+            # From the first intent: each of these requests has put its own time on the row.
+            grace_ends = row.first_intent_at + timedelta(seconds=self.lane.lookup_grace_s)
+        if isinstance(again, Fail):
+            raise EndAttempt(self._not_found(row, grace_ends))
+        raise EndAttempt(again)
+
     def _look_up(self, row: EffectRow, vendor: Vendor, give_up_at: datetime) -> Sent:
+        found = self._found(row, vendor)
+        if found is None:
+            raise EndAttempt(self._not_found(row, give_up_at))
+        return found
+
+    def _found(self, row: EffectRow, vendor: Vendor) -> Sent | None:
+        """What the vendor knows under the row's key is a record."""
         timeout_s = min(self.lane.send_budget_s, self.deadline.remaining_s - RECORD_MARGIN_S)
         answer = vendor.look_up(row.effect_id, timeout_s=timeout_s) if timeout_s > 0 else NoAnswer("no_time")
+        if not isinstance(answer, Found):
+            return None
+        self._record(row, answer.vendor_id)
+        return Sent(answer.vendor_id, replayed=True)
+
+    def _not_found(self, row: EffectRow, give_up_at: datetime) -> Outcome:
+        """Not found is evidence, never a licence: ask again while it may still arrive, then park."""
         now = self.clock.now()
-        match answer:
-            case Found(vendor_id=vendor_id):
-                self._record(row, vendor_id)
-                return Sent(vendor_id, replayed=True)
-            case Absent() | NoAnswer():
-                # Not found is evidence, never a licence: ask again while it may still arrive, then park.
-                if now >= give_up_at:
-                    raise EndAttempt(self._unknown(row))
-                step = timedelta(seconds=max(5.0, self.lane.lookup_grace_s / LOOKUPS_IN_GRACE))
-                raise EndAttempt(Defer(max(min(now + step, give_up_at), now), "outcome_lookup"))
+        if now >= give_up_at:
+            return self._unknown(row)
+        step = timedelta(seconds=max(5.0, self.lane.lookup_grace_s / LOOKUPS_IN_GRACE))
+        return Defer(max(min(now + step, give_up_at), now), "outcome_lookup")
 
     def _record(self, row: EffectRow, vendor_id: str) -> None:
         accepted = replace(

@@ -7,7 +7,7 @@ from shared.core import lifecycle
 from shared.core.errors import ClaimLost, RowMoved
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
-from shared.core.outcome import Done, Fail, Outcome, Retry
+from shared.core.outcome import Done, Outcome, Retry
 from shared.core.ports import Clock, EffectStore, JobStore, Telemetry
 from shared.usecases.persist import persist
 
@@ -28,13 +28,11 @@ def settle(
     telemetry: Telemetry,
 ) -> Job:
     """The job as it was written. Raises ClaimLost when another worker owns it; nothing was written then."""
-    last_try = isinstance(outcome, Retry) and job.attempt_count + 1 >= job.max_attempts
-    fails = isinstance(outcome, Fail) and outcome.category is not Category.OUTCOME_UNKNOWN
-    open_intent = (last_try or fails) and any(row.open for row in persist(lambda: effects.of_job(job.job_id), clock))
-    if isinstance(outcome, Fail) and open_intent:
-        # Whatever else is wrong with it, nobody knows whether the vendor has it: that comes first.
-        outcome = Fail(Category.OUTCOME_UNKNOWN, outcome.error)
-    after = lifecycle.settled(job, outcome, lane, clock.now(), open_intent=open_intent)
+    now = clock.now()
+    after = lifecycle.settled(job, outcome, lane, now)
+    fails = after.status is Status.FAILED and after.category is not Category.OUTCOME_UNKNOWN
+    if fails and any(row.open for row in persist(lambda: effects.of_job(job.job_id), clock)):
+        after = lifecycle.settled(job, outcome, lane, now, open_intent=True)
     try:
         persist(lambda: jobs.move(job, after), clock)
     except RowMoved as moved:

@@ -103,12 +103,13 @@ def test_an_effect_row_expires_400_days_after_its_first_intent(world: World) -> 
     assert only(world).expires_at == NOW + timedelta(days=400)
 
 
+@pytest.mark.fault("A13")
 def test_an_open_intent_is_taken_over_once(world: World) -> None:
     """The new fence and time stand on it, the first time stays; who read the old one comes too late."""
     row = an_effect_row()
     world.effects.intend(row)
     taken = world.effects.take_over(row, fence=3, now=NOW + HOUR)
-    assert taken == replace(row, fence=3, intent_at=NOW + HOUR)
+    assert taken == replace(row, fence=3, intent_at=NOW + HOUR, taken_over=True)
     assert only(world) == taken
     with pytest.raises(EffectMoved) as moved:
         world.effects.take_over(row, fence=4, now=NOW + HOUR)
@@ -122,6 +123,26 @@ def test_a_take_over_whose_reply_was_lost_is_still_ours(world: World) -> None:
     world.effects.intend(row)
     taken = world.effects.take_over(row, fence=3, now=NOW + HOUR)
     assert world.effects.take_over(row, fence=3, now=NOW + HOUR + SECOND) == taken
+
+
+@pytest.mark.fault("A13")
+def test_an_intent_begun_after_a_refusal_is_not_taken_over(world: World) -> None:
+    """An operator's *not sent* closes an intent that was taken over: what is begun after it is as good as new."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    taken = world.effects.take_over(row, fence=3, now=NOW + HOUR)
+    world.effects.record(taken, refused(taken))
+    assert world.effects.intend(an_effect_row(fence=5, intent_at=NOW + 2 * HOUR)) is None
+    assert only(world).taken_over is False
+
+
+@pytest.mark.fault("A13")
+def test_an_intent_of_ones_own_is_not_taken_for_a_take_over(world: World) -> None:
+    """Begun under the same fence is not taken over: the answer to a lost reply is the row that was asked for."""
+    row = an_effect_row(fence=3)
+    world.effects.intend(row)
+    with pytest.raises(EffectMoved):
+        world.effects.take_over(replace(row, fence=2), fence=3, now=NOW + HOUR)
 
 
 def test_an_intent_begun_anew_is_not_the_one_that_was_read(world: World) -> None:

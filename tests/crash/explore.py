@@ -255,5 +255,7 @@ def must_hold(execution: Execution) -> Iterator[str]:
     between = execution.walk.vendor_loses_answers or any(
         (where.port, where.method) in WINDOW for where, _ in execution.fired
     )
-    if verdict.unknown and (kind is VendorKind.DEDUPES or not between):
+    # A vendor that refuses a re-send for good says nothing of the first request.
+    settles = kind is VendorKind.DEDUPES and execution.walk.completes
+    if verdict.unknown and (settles or not between):
         yield "unknown although no fault fell between intent and record"

@@ -24,7 +24,7 @@ BEGIN = (
     "SET #effect_id = :effect_id, #vendor = :vendor, #state = :state, #fence = :fence,"
     " #intent_at = :intent_at, #first_intent_at = if_not_exists(#first_intent_at, :first_intent_at),"
     " #expires_at = if_not_exists(#expires_at, :expires_at)"
-    " REMOVE #recorded_at, #vendor_id, #reason"
+    " REMOVE #recorded_at, #vendor_id, #reason, #taken_over"
 )
 """An intent after a refusal keeps the first one's time: the vendor's window and our expiry count from there."""
 BEGUN = ("effect_id", "vendor", "state", "fence", "intent_at", "first_intent_at", table.TTL)
@@ -44,7 +44,7 @@ class DynamoDbEffectStore:
         item = rows.effect_item(row)
         values = {f":{name}": item[name] for name in BEGUN}
         values[":refused"] = attributes.text(EffectState.REFUSED.value)
-        written = self._update("intend", row, BEGIN, NOT_BEGUN, (*BEGUN, *RESULT, table.PK), values)
+        written = self._update("intend", row, BEGIN, NOT_BEGUN, (*BEGUN, *RESULT, "taken_over", table.PK), values)
         if not isinstance(written, ConditionFalse):
             return None
         current = self._found(row, written)
@@ -56,22 +56,23 @@ class DynamoDbEffectStore:
         written = self._update(
             "take_over",
             row,
-            "SET #fence = :new_fence, #intent_at = :now",
+            "SET #fence = :new_fence, #intent_at = :now, #taken_over = :yes",
             conditions.all_of(STILL_OPEN, conditions.SAME_INTENT_TIME),
-            ("state", "fence", "intent_at"),
+            ("state", "fence", "intent_at", "taken_over"),
             {
                 ":intent": attributes.text(EffectState.INTENT.value),
                 ":fence": attributes.whole(row.fence),
                 ":intent_at": attributes.time(row.intent_at),
                 ":new_fence": attributes.whole(fence),
                 ":now": attributes.time(now),
+                ":yes": {"BOOL": True},
             },
             read_back=True,
         )
         if not isinstance(written, ConditionFalse):
             return rows.effect_from_item(written)
         current = self._found(row, written)
-        if current.open and current.fence == fence:
+        if current.open and current.taken_over and current.fence == fence:
             # Our fence is on it already: an earlier try was applied and its reply lost.
             return current
         raise EffectMoved(row.effect_id, current)

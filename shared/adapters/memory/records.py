@@ -52,11 +52,11 @@ class MemoryEffectStore:
                 and present.open
                 and (present.fence, present.intent_at) == (row.fence, row.intent_at)
             ):
-                taken = replace(present, fence=fence, intent_at=now)
+                taken = replace(present, fence=fence, intent_at=now, taken_over=True)
                 self._write("take_over", taken)
                 return taken
             self._refused("take_over", row)
-            if present is not None and present.open and present.fence == fence:
+            if present is not None and present.open and present.taken_over and present.fence == fence:
                 return present
             raise EffectMoved(row.effect_id, present)
 

@@ -34,6 +34,10 @@ class Says(StrEnum):
     REFUSE_RATE = "refuse_429"
     REFUSE_PERMANENT = "refuse_4xx"
     REFUSE_AUTH = "refuse_401"
+    UNREACHABLE = "unreachable"
+    """Nobody is there to take it or to refuse it."""
+    UNSENT = "unsent"
+    """It does not leave this machine."""
     UNKNOWN = "unknown"
     """Not accepted, and the client cannot tell."""
     ACCEPTED_BUT_UNKNOWN = "accepted_but_unknown"
@@ -134,6 +138,10 @@ class MemoryVendor:
                 return Refused("422", permanent=True)
             case Says.REFUSE_AUTH:
                 return Refused("401", auth=True)
+            case Says.UNREACHABLE:
+                return Refused("unreachable")
+            case Says.UNSENT:
+                return Refused("no_token", retry_after_s=self._rate_retry_s, unsent=True)
         return Unknown("read_timeout")
 
     def _accept(self, request: Effect, key: str | None) -> Accept:

@@ -6,7 +6,6 @@ import json
 import os
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -42,6 +41,7 @@ from shared.core.moment import whole_ms
 from shared.core.rate import SECOND, us_of
 from shared.core.switches import Level, Switch
 from tests.e2e.events import send_event
+from tests.waiting import until
 
 STAGE, LANE, TASK, VENDOR = "local", "support", "answer_event", "helpdesk"
 EXTRACTION = "extraction"
@@ -118,18 +118,20 @@ class LocalStage:
         assert job is not None, f"no row for {job_id}"
         return job
 
-    def ended(self, *job_ids: str, patience_s: float = 60.0) -> list[Job]:
+    def ended(self, *job_ids: str) -> list[Job]:
         """The jobs, once all of them have ended."""
-        until(lambda: all(self.job(job_id).status.ended for job_id in job_ids), patience_s, "the jobs to end")
+        until(lambda: all(self.job(job_id).status.ended for job_id in job_ids), "the jobs to end")
         return [self.job(job_id) for job_id in job_ids]
 
-    def ended_in_turn(self, *job_ids: str, patience_s: float) -> list[Job]:
+    def ended_in_turn(self, *job_ids: str) -> list[Job]:
         """The jobs, once all of them have ended; dispatcher runs follow one another, as the schedule has them, without
         waiting for a whole minute to begin."""
-        deadline = time.monotonic() + patience_s
-        while not all(self.job(job_id).status.ended for job_id in job_ids):
-            assert time.monotonic() < deadline, Counter(self.job(job_id).status.value for job_id in job_ids)
+
+        def all_ended() -> bool:
             self.run("dispatcher")
+            return all(self.job(job_id).status.ended for job_id in job_ids)
+
+        until(all_ended, "the jobs to end")
         return [self.job(job_id) for job_id in job_ids]
 
     def rows(self) -> list[Job]:
@@ -158,23 +160,15 @@ class LocalStage:
         sqs = self.clients.of("sqs")
         sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=queue)["QueueUrl"], MessageBody=body)
 
-    def source(self) -> dict[str, Any]:
-        """The event source of the lane's worker."""
-        worker = f"{names.function(STAGE, names.worker(LANE))}:{names.LIVE}"
+    def source(self, lane: str = LANE) -> dict[str, Any]:
+        """The event source of a lane's worker."""
+        worker = f"{names.function(STAGE, names.worker(lane))}:{names.LIVE}"
         found = self.clients.of("lambda").list_event_source_mappings(FunctionName=worker)["EventSourceMappings"]
         whole: dict[str, Any] = self.clients.of("lambda").get_event_source_mapping(UUID=found[0]["UUID"])
         return whole
 
     def switch(self, level: Level, scope: str = f"lane/{LANE}") -> None:
         self.control.set_switch(Switch(scope=scope, level=level, by="test", why="a test", at=datetime.now(UTC)))
-
-
-def until(true: Callable[[], bool], patience_s: float, what: str) -> None:
-    """Poll with a deadline."""
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, f"gave up waiting for {what} after {patience_s} s"
-        time.sleep(0.1)
 
 
 def a_row(key: str, *, age: timedelta = timedelta(hours=3), **changes: Any) -> Job:
@@ -223,7 +217,7 @@ def _event(stage: LocalStage) -> None:
     status, told = send_event(stage, event_id, text="A question about billing")
     assert status == 202
     # The model's account may defer it: then the next dispatcher run brings it back.
-    stage.ended_in_turn(told["job_id"], patience_s=60)
+    stage.ended_in_turn(told["job_id"])
 
 
 def _document(stage: LocalStage) -> None:
@@ -233,7 +227,7 @@ def _document(stage: LocalStage) -> None:
     key = ref.rpartition("/")[2]
     enqueued = stage.penstock.enqueue(EXTRACTION, "extract_document", "acme", key, {"document": ref})
     # Its account may defer a chunk: then the next dispatcher run brings it back.
-    (job,) = stage.ended_in_turn(enqueued.job_id, patience_s=120)
+    (job,) = stage.ended_in_turn(enqueued.job_id)
     assert (job.status, job.result) == (Status.COMPLETED, "extracted"), job
     found = stage.content.get(job.result_ref or "")
     assert found is not None
@@ -263,14 +257,14 @@ def _line_ahead(stage: LocalStage) -> None:
     ref = stage.penstock.put_document("acme", f"d-{uuid.uuid4().hex[:12]}", "Ada met Bob at the Station.")
     key = ref.rpartition("/")[2]
     job_id = stage.penstock.enqueue(EXTRACTION, "extract_document", "acme", key, {"document": ref}).job_id
-    until(lambda: stage.job(job_id).blocked_by == "budget:openai", 20, "the account's line to hold the job")
-    until(lambda: ledger.read(spec).backlog_us > 0, 10, "the account to be told of a backlog")
+    until(lambda: stage.job(job_id).blocked_by == "budget:openai", "the account's line to hold the job")
+    until(lambda: ledger.read(spec).backlog_us > 0, "the account to be told of a backlog")
     client.update_item(
         TableName=table_name,
         Key=budget_key(spec.name),
         UpdateExpression="REMOVE line_us, backlog_us",
     )
-    stage.ended_in_turn(job_id, patience_s=120)
+    stage.ended_in_turn(job_id)
 
 
 def _closed_switch(stage: LocalStage) -> None:
@@ -279,10 +273,10 @@ def _closed_switch(stage: LocalStage) -> None:
     try:
         time.sleep(6)  # a change is felt when the caches of five seconds are over: that is what is waited for
         held = stage.enqueue()
-        until(lambda: stage.job(held).waits, 20, "admission to hold the job")
+        until(lambda: stage.job(held).waits, "admission to hold the job")
         met = stage.plant_unseen(a_row(f"met-{uuid.uuid4().hex[:8]}"))
         stage.send(envelope.encode_ticket(met.job_id, LANE))
-        until(lambda: stage.job(met.job_id).waits, 20, "the worker to hold the job")
+        until(lambda: stage.job(met.job_id).waits, "the worker to hold the job")
     finally:
         stage.switch(Level.NORMAL)
     time.sleep(6)
@@ -340,7 +334,7 @@ def _dead_letters(stage: LocalStage) -> None:
     ):
         stage.send(body, dead_letters=True)
     stage.run("triage")
-    until(lambda: stage.job(never_claimed.job_id).status is Status.FAILED, 30, "triage to label the dead letter")
+    until(lambda: stage.job(never_claimed.job_id).status is Status.FAILED, "triage to label the dead letter")
     assert Category.INFRASTRUCTURE is stage.job(never_claimed.job_id).category
     assert any(job.tenant == "quarantine" for job in stage.rows())
 
@@ -376,41 +370,51 @@ def _audit(stage: LocalStage) -> None:
     failed = stage.plant(
         a_row(f"failed-{uuid.uuid4().hex[:8]}", status=Status.FAILED, category=Category.POISON, signature="x")
     )
-    until(lambda: _letter_taken(stage, failed.job_id), 20, "the stream to send the dead letter")
+    until(lambda: _letter_taken(stage, failed.job_id), "the stream to send the dead letter")
     # What triage has in hand is hidden for a while, and an audit does not take hidden letters for lost ones.
     sqs = stage.clients.of("sqs")
     sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=names.dead_letter_queue(STAGE, LANE))["QueueUrl"])
     stage.run("auditor")
-    until(lambda: stage.job(lost.job_id).status.ended, 30, "the lost job to run")
+    until(lambda: stage.job(lost.job_id).status.ended, "the lost job to run")
     assert stage.job(dead.job_id).status is not Status.PROCESSING
 
 
 def _govern(stage: LocalStage) -> None:
     """A pin reaches the event source and goes again; a halted lane's source feeds nobody until it is opened."""
     for cap in (5, 2):
-        _pin(stage, cap)
-        stage.run("governor")
-        until(lambda: stage.source()["ScalingConfig"]["MaximumConcurrency"] == cap, 10, f"a cap of {cap}")  # noqa: B023
-    state = stage.control.capacity(LANE)
-    assert state is not None
-    assert stage.control.set_capacity(LANE, state, unpinned(state))
+        hold_cap(stage, LANE, cap)
+    let_cap_go(stage, LANE)
     for level, state_word in ((Level.HALT, "Disabled"), (Level.NORMAL, "Enabled")):
         stage.switch(level)
         stage.run("governor")
-        until(lambda: stage.source()["State"] == state_word, 10, f"the event source to be {state_word}")  # noqa: B023
+        until(lambda: stage.source()["State"] == state_word, f"the event source to be {state_word}")  # noqa: B023
     assert stage.run("governor")["counts"][f"{LANE}.cap"] == 2
 
 
-def _pin(stage: LocalStage, cap: int) -> None:
-    """As an operator does, beside a governor that writes the same row."""
+def hold_cap(stage: LocalStage, lane: str, cap: int) -> None:
+    """Pin it, as an operator does, beside a governor that writes the same row; wait until the lane has it."""
     now = whole_ms(datetime.now(UTC))
-    pin = Pin(cap=cap, until=now + timedelta(minutes=10), by="test", why="a test")
-    for _ in range(5):
-        seen = stage.control.capacity(LANE)
-        state = seen or CapacityState(cap=stage.lanes[LANE].baseline)
-        if stage.control.set_capacity(LANE, seen, pinned(state, pin, now)):
-            return
-    raise AssertionError("the row was written by others five times")
+    pin = Pin(cap=cap, until=now + timedelta(hours=1), by="test", why="a test")
+    _change_cap(stage, lane, lambda state: pinned(state, pin, now))
+
+    def held() -> bool:
+        stage.run("governor")
+        return bool(stage.source(lane)["ScalingConfig"]["MaximumConcurrency"] == cap)
+
+    until(held, f"a cap of {cap} at {lane}")
+
+
+def let_cap_go(stage: LocalStage, lane: str) -> None:
+    """Take the pin away."""
+    _change_cap(stage, lane, unpinned)
+
+
+def _change_cap(stage: LocalStage, lane: str, changed: Callable[[CapacityState], CapacityState]) -> None:
+    def written() -> bool:
+        seen = stage.control.capacity(lane)
+        return stage.control.set_capacity(lane, seen, changed(seen or CapacityState(cap=stage.lanes[lane].baseline)))
+
+    until(written, f"the cap of {lane} to be written")
 
 
 def _letter_taken(stage: LocalStage, job_id: str) -> bool:

@@ -16,7 +16,8 @@ from shared.core.plan import Ending, Fate, Progress
 from shared.usecases.approve_redrive import approve_redrive
 from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.start_redrive import start_redrive
-from tests.e2e.paths import LANE, STAGE, LocalStage, a_row, until
+from tests.e2e.paths import LANE, STAGE, LocalStage, a_row
+from tests.waiting import until
 
 SIGNATURE = "e#e_redrive"
 
@@ -68,7 +69,7 @@ def _moved_by_hand(stage: LocalStage) -> None:
     job = _failed(stage)
     letter = envelope.encode_dead_letter(job_id=job.job_id, lane=LANE, category="auth", signature=SIGNATURE, at="now")
     stage.send(letter)
-    until(lambda: stage.job(job.job_id).waits, 30, "the worker to ask for the letter")
+    until(lambda: stage.job(job.job_id).waits, "the worker to ask for the letter")
     stage.run("sweeper")
     after = stage.job(job.job_id)
     assert (after.status, after.waits, after.replay_count) == (Status.FAILED, False, 0)

@@ -14,8 +14,9 @@ from shared.core.moment import whole_ms
 from shared.core.ports import Claimed
 from shared.core.rate import SECOND, us_of
 from shared.core.run import Mode
-from tests.e2e.paths import STAGE, LocalStage, until
+from tests.e2e.paths import STAGE, LocalStage
 from tests.unit.usecases.rewriting import facts
+from tests.waiting import until
 
 REWRITE = "rewrite"
 SUBMITTER, COLLECTOR, WORKER = (names.run(REWRITE, role) for role in ("batch_submitter", "batch_collector", "worker"))
@@ -29,7 +30,7 @@ def walk_the_rewrites(stage: LocalStage) -> None:
     _lost_answer(stage)
     unusable = _enqueue(stage, "direct_message", text=" ")
     stage.run(WORKER)
-    until(lambda: stage.job(unusable).status is Status.FAILED, 10, "an unusable text to fail its job")
+    until(lambda: stage.job(unusable).status is Status.FAILED, "an unusable text to fail its job")
     spec = load_stage(STAGE).accounts["openai"]
     ledger = DynamoDbBudgetLedger(client=stage.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
     for enforced in (False, None):
@@ -59,7 +60,7 @@ def _run_until_ended(stage: LocalStage, job_ids: list[str]) -> None:
             stage.run(name)
         return all(stage.job(job_id).status.ended for job_id in job_ids)
 
-    until(ended, 60, "the rewrites to end")
+    until(ended, "the rewrites to end")
     assert {stage.job(job_id).status for job_id in job_ids} == {Status.COMPLETED}
 
 

@@ -13,6 +13,7 @@ import pytest
 from shared.contract import names
 from shared.core.job import Status
 from tests.e2e.paths import LANE, STAGE, LocalStage
+from tests.waiting import PATIENCE_S
 
 PATTERN = {"source": [names.FEED_SOURCE], "detail-type": [names.FEED_DETAIL_TYPE], "detail": {"lane": [LANE]}}
 WORD = "ZephyrQuokka"
@@ -30,9 +31,9 @@ class Subscriber:
         self._events.put_targets(Rule=self._name, EventBusName=self._bus, Targets=[{"Id": "queue", "Arn": arn}])
         self.bodies: list[str] = []
 
-    def until(self, job_id: str, status: Status, patience_s: float = 30.0) -> list[dict[str, Any]]:
+    def until(self, job_id: str, status: Status) -> list[dict[str, Any]]:
         """What was heard of a job, each change once and in its order, when it has reached a state."""
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             reply = self._sqs.receive_message(QueueUrl=self._url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
             for message in reply.get("Messages", ()):

@@ -7,7 +7,6 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,6 +14,7 @@ from threading import Event, Thread
 
 import pytest
 
+from ops.local.arrivals import arriving
 from ops.local.errors import LocalStackError
 from ops.local.judge import judge
 from ops.local.peaks import peaks
@@ -26,10 +26,11 @@ from shared.core.history import HistoryEvent
 from shared.core.job import Status
 from shared.core.switches import Level
 from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage
+from tests.waiting import PATIENCE_S, until
 
-JOBS = 700
+JOBS = 400
+"""So many stand there until the cap is at its ceiling."""
 LATENCY_S = 1.5
-PATIENCE_S = 90.0
 F5 = ("timestamp", "fromCapacity", "toCapacity", "reasonCode", "guardrailState", "operatorOverrideActive")
 WORKER = names.function(STAGE, names.worker(LANE))
 GOVERNOR = names.function(STAGE, "governor")
@@ -43,21 +44,34 @@ class Watch:
     stage: LocalStage
     began: float = field(default_factory=time.monotonic)
     caps: list[int] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
     seen: dict[int, int] = field(default_factory=dict)
     """Cap → the most invocations under way at once while it stood."""
 
     def tick(self) -> HistoryEvent:
         """One look of the governor; what it decided."""
         assert time.monotonic() < self.began + PATIENCE_S, (self.caps, self.seen, self.decisions()[-5:])
-        cap = self.cap()
-        time.sleep(0.7)  # while it stands, so much of it is seen: what is waited for is a peak, not luck
-        peak = peaks(self.stage.state.endpoint).get(WORKER, 0)
-        # What a higher cap let start is under way a little longer.
-        assert peak <= max([cap, *self.caps[-2:]]), f"{peak} at once under a cap of {cap}"
-        self.seen[cap] = max(self.seen.get(cap, 0), peak)
-        self.caps.append(cap)
+        time.sleep(0.7)  # minutes have to pass for it: two seconds each
+        self.look()
         self.stage.run("governor")
         return self.decisions()[-1]
+
+    def look(self) -> bool:
+        """The most at once since the last look: never more than a cap that stood meanwhile, or than were under way when
+        it was lowered. Whether there were as many as the cap allows."""
+        before = self.cap()
+        peak = peaks(self.stage.state.endpoint).get(WORKER, 0)
+        cap = self.cap()
+        assert peak <= max([before, cap, *self.caps[-2:], *self.peaks[-1:]]), f"{peak} at once under a cap of {cap}"
+        if {before, cap} == set(self.caps[-1:]):
+            self.seen[cap] = max(self.seen.get(cap, 0), peak)
+        self.caps.append(cap)
+        self.peaks.append(peak)
+        return self.seen.get(cap, 0) >= cap
+
+    def follow(self) -> None:
+        """Wait until the emulator has as many under way as the cap allows."""
+        until(self.look, "as many at once as the cap allows")
 
     def cap(self) -> int:
         """What the event source really has."""
@@ -122,23 +136,28 @@ def test_an_incident_from_the_first_job_that_waits_to_the_baseline(stage: LocalS
             pass
         watch.caps.clear()
         watch.seen.clear()
-        job_ids = enqueue(stage, burst, JOBS)
+        job_ids: list[str] = []
 
-        watch.until(Reason.AT_CEILING)
-        climb = sorted(watch.seen)
-        assert climb == list(range(lane.baseline, lane.ceiling + 1, 2)), watch.seen
+        def event(number: int) -> None:
+            job_ids.append(stage.enqueue(f"{burst}-{number}", tenant=f"t-{number % 12}"))
 
-        rising, watch.seen = watch.seen, {}
+        with arriving(standing=lambda: standing(stage, burst), level=JOBS, enqueue=event):
+            watch.follow()
+            while watch.tick().detail["reasonCode"] != Reason.AT_CEILING:
+                watch.follow()
+            climb, rising = sorted(watch.seen), watch.seen
+            watch.seen = {}
+            assert {lane.baseline, lane.ceiling} <= set(climb) <= set(range(lane.baseline, lane.ceiling + 1, 2)), rising
 
-        with dispatching(stage):
-            with tripping(stage):
+            with dispatching(stage), tripping(stage):
                 stage.vendor.configure(VENDOR, error_429_share=0.7, retry_after_s=1)
                 lowered = watch.until(Reason.VENDOR_429_SPIKE, Reason.VENDOR_UNSTABLE)
                 assert lowered.detail["toCapacity"] == lane.ceiling // 2
                 while lane_level(stage) is not Level.ROUTE_ONLY:
                     watch.tick()
+        with dispatching(stage):
             stage.vendor.configure(VENDOR, **GOOD)
-            while watch.tick().detail["toCapacity"] != lane.baseline or not ended(stage, burst):
+            while watch.tick().detail["toCapacity"] != lane.baseline or standing(stage, burst):
                 pass
         assert lane_level(stage) is Level.ROUTE_ONLY, "nobody but a person opens a lane"
     finally:
@@ -150,7 +169,7 @@ def test_an_incident_from_the_first_job_that_waits_to_the_baseline(stage: LocalS
     results = Counter(job.result for job in mine)
     print(f"caps {watch.caps}, peaks while rising {rising}, results {dict(results)}")
     assert (closing.duplicates, closing.lost) == (0, 0)
-    assert Counter(job.status for job in mine) == {Status.COMPLETED: JOBS}
+    assert Counter(job.status for job in mine) == {Status.COMPLETED: len(job_ids)}
     assert set(results) == {"replied", "withheld"}
     accepted = set(stage.vendor.accepted_keys(VENDOR))
     assert not [job for job in mine if job.result == "withheld" and effect_id_of(job.job_id, "reply") in accepted]
@@ -170,14 +189,8 @@ def assert_told(decisions: list[HistoryEvent]) -> None:
     assert {Reason.BACKLOG, Reason.WAITS_FOR_INTERVAL, Reason.AT_CEILING, Reason.BACK_TO_BASELINE} <= said
 
 
-def enqueue(stage: LocalStage, burst: str, jobs: int) -> list[str]:
-    """A backlog, by several producers at once."""
-    with ThreadPoolExecutor(4) as producers:
-        return list(producers.map(lambda n: stage.enqueue(f"{burst}-{n}", tenant=f"t-{n % 12}"), range(jobs)))
-
-
-def ended(stage: LocalStage, burst: str) -> bool:
-    return all(job.status.ended for job in stage.rows() if job.key.startswith(burst))
+def standing(stage: LocalStage, burst: str) -> int:
+    return sum(not job.status.ended for job in stage.rows() if job.key.startswith(burst))
 
 
 def lane_level(stage: LocalStage) -> Level:

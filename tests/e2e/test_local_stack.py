@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,9 +20,9 @@ from ops.local.compare import assert_deployed
 from ops.local.fingerprint import fingerprint
 from ops.local.state import StackState
 from ops.local.template import StackTemplate, load
-from ops.local.ticks import run_now
 from shared.contract import names
-from shared.contract import table as rows
+from tests.e2e.paths import LANE, LocalStage, hold_cap, let_cap_go
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
@@ -33,13 +32,6 @@ STAGE = "local"
 @pytest.fixture(scope="module")
 def templates(local_stack: StackState) -> tuple[StackTemplate, ...]:
     return load(state.folder(local_stack.name) / "cdk.out")
-
-
-def _until(true: Callable[[], bool], patience_s: float = 20.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def _run(clients: Clients, schedule: str) -> dict[str, Any]:
@@ -105,12 +97,14 @@ def _sockets(pid: int) -> Iterator[str]:
 
 
 @pytest.fixture
-def _caps_as_deployed(local_stack: StackState, local_clients: Clients) -> None:
-    """The governor moves caps while tests make jobs wait: it is made to forget that, and to look once more."""
-    table = names.table(STAGE, "control")
-    for lane in load_stage(STAGE).lanes:
-        local_clients.of("dynamodb").delete_item(TableName=table, Key={"pk": {"S": rows.cap_pk(lane)}})
-    run_now(local_clients, STAGE, "governor")
+def _caps_as_deployed(stage: LocalStage) -> Iterator[None]:
+    """The governor moves caps while tests make jobs wait: held at the baseline, they stay where a deploy puts them."""
+    governed = [lane for lane in stage.lanes.values() if lane.run is None]
+    for lane in governed:
+        hold_cap(stage, lane.name, lane.baseline)
+    yield
+    for lane in governed:
+        let_cap_go(stage, lane.name)
 
 
 @pytest.mark.usefixtures("_caps_as_deployed")
@@ -126,24 +120,23 @@ def test_the_emulator_still_leaves_things_out(local_stack: StackState) -> None:
     assert "TimeToLiveSpecification" in said
 
 
-def _visibility(clients: Clients) -> Callable[[], None]:
-    sqs = clients.of("sqs")
+def _visibility(stage: LocalStage) -> Callable[[], None]:
+    sqs = stage.clients.of("sqs")
     url = sqs.get_queue_url(QueueName=names.queue(STAGE, "support"))["QueueUrl"]
     before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"]
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "7"})
     return lambda: sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
 
 
-def _concurrency(clients: Clients) -> Callable[[], None]:
-    client = clients.of("lambda")
-    worker = names.function(STAGE, names.worker("support"))
-    (mapping,) = client.list_event_source_mappings(FunctionName=f"{worker}:{names.LIVE}")["EventSourceMappings"]
-    client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": 999})
-    return lambda: client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig=mapping["ScalingConfig"])
+def _concurrency(stage: LocalStage) -> Callable[[], None]:
+    """By a pin: whatever else is written there, the governor's next look takes back."""
+    lane = stage.lanes[LANE]
+    hold_cap(stage, lane.name, lane.ceiling)
+    return lambda: hold_cap(stage, lane.name, lane.baseline)
 
 
-def _expiry(clients: Clients) -> Callable[[], None]:
-    dynamodb = clients.of("dynamodb")
+def _expiry(stage: LocalStage) -> Callable[[], None]:
+    dynamodb = stage.clients.of("dynamodb")
     table = names.table(STAGE, "jobs")
     before = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["AttributeName"]
 
@@ -155,8 +148,8 @@ def _expiry(clients: Clients) -> Callable[[], None]:
     return lambda: set_to(True)
 
 
-def _timeout(clients: Clients) -> Callable[[], None]:
-    client = clients.of("lambda")
+def _timeout(stage: LocalStage) -> Callable[[], None]:
+    client = stage.clients.of("lambda")
     name = names.function(STAGE, "triage")
     before = client.get_function_configuration(FunctionName=name)["Timeout"]
     client.update_function_configuration(FunctionName=name, Timeout=before + 1)
@@ -175,31 +168,31 @@ def _timeout(clients: Clients) -> Callable[[], None]:
 )
 def test_a_planted_difference_is_found(
     templates: tuple[StackTemplate, ...],
-    local_clients: Clients,
-    plant: Callable[[Clients], Callable[[], None]],
+    stage: LocalStage,
+    plant: Callable[[LocalStage], Callable[[], None]],
     where: str,
     what: str,
 ) -> None:
     """A property changed behind the template's back is found, and nothing else is."""
-    undo = plant(local_clients)
+    undo = plant(stage)
     try:
-        found = assert_deployed(templates, local_clients)
+        found = assert_deployed(templates, stage.clients)
     finally:
         undo()
     assert {(one.resource.type, one.property.removesuffix(".AttributeName")) for one in found} - {
         (where, "TimeToLiveSpecification")
     } == {(where, what)}
-    assert assert_deployed(templates, local_clients) == []
+    assert assert_deployed(templates, stage.clients) == []
 
 
 def test_calls_are_recorded_by_function(local_stack: StackState, local_clients: Clients) -> None:
     """What a function asks of AWS is known by its name, action and resource."""
     _run(local_clients, "sweeper")
     function = names.function(STAGE, "sweeper")
-    _until(lambda: function in stack.calls(local_stack.name))
+    until(lambda: function in stack.calls(local_stack.name), "the function's calls")
     where = f"{local_stack.region}:{local_stack.account}"
     index = f"arn:aws:dynamodb:{where}:table/{names.table(STAGE, 'jobs')}/index/{names.WAITING_INDEX}"
-    _until(lambda: ("dynamodb:Query", index) in stack.calls(local_stack.name)[function])
+    until(lambda: ("dynamodb:Query", index) in stack.calls(local_stack.name)[function], "the query to be recorded")
     lanes = load_stage(STAGE).lanes.values()
     workers = [names.worker(lane.name) for lane in lanes if lane.run is None]
     runs = [names.run(lane.name, role) for lane in lanes for role in lane.runs]
@@ -230,7 +223,7 @@ def test_the_worker_speaks_to_the_simulated_vendor(local_stack: StackState, loca
     addresses = [vendor["base_url"] for vendor in json.loads(told["PENSTOCK_VENDORS"]).values()]
     assert addresses
     assert all(address.startswith(local_stack.vendor_url) for address in addresses)
-    with urllib.request.urlopen(f"{local_stack.vendor_url}/_sim/summary?vendor=helpdesk", timeout=5) as reply:
+    with urllib.request.urlopen(f"{local_stack.vendor_url}/_sim/summary?vendor=helpdesk", timeout=60) as reply:
         assert reply.status == 200
 
 

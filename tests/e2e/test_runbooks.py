@@ -28,8 +28,9 @@ from shared.core.moment import whole_ms
 from shared.core.severity import Severity
 from shared.core.switches import Level
 from tests.e2e.conftest import PREFIX
-from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage, a_row, until
+from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage, a_row
 from tests.e2e.runbook import OTHER, Block, Reader, typed
+from tests.waiting import until
 
 FIRST, SECOND = "ada", "bob"
 LATENCY_S = 2.5
@@ -95,7 +96,7 @@ def test_the_backlog_runbook(night: LocalStage, tmp_path: Path) -> None:
         return seen is not None and seen.severity is Severity.SEVERE
 
     time.sleep(night_s(night))
-    until(severe, 60, "the lane to be in trouble")
+    until(severe, "the lane to be in trouble")
     with fast_time(night):
         for block in typed("backlog"):
             desk.follow(block)

@@ -13,7 +13,8 @@ from shared.core.effects import effect_id_of
 from shared.core.job import Job, Status
 from shared.core.switches import Level, Switch
 from tests.e2e.events import send_event
-from tests.e2e.paths import LANE, VENDOR, LocalStage, until
+from tests.e2e.paths import LANE, VENDOR, LocalStage
+from tests.waiting import until
 
 EFFECTS = ("add_tag", "assign", "reply")
 FELT_S = 6
@@ -24,7 +25,7 @@ def handled(stage: LocalStage, **data: str) -> Job:
     """The job of one event, ended."""
     status, told = send_event(stage, f"evt-{uuid.uuid4().hex[:12]}", **data)
     assert status == 202
-    (job,) = stage.ended_in_turn(told["job_id"], patience_s=60)
+    (job,) = stage.ended_in_turn(told["job_id"])
     assert job.status is Status.COMPLETED, job
     return job
 
@@ -51,7 +52,7 @@ def switched(stage: LocalStage, level: Level, *, automation: bool = True) -> Ite
         stage.control.set_switch(
             Switch(scope=scope, level=level, automation_enabled=automation, by="test", why="a test", at=at)
         )
-        until(lambda: (datetime.now(UTC) - at).total_seconds() >= FELT_S, FELT_S + 2, "the switch to be felt")
+        until(lambda: (datetime.now(UTC) - at).total_seconds() >= FELT_S, "the switch to be felt")
 
     put(level, automation)
     try:

@@ -48,7 +48,7 @@ def test_a_clean_recovery_passes_and_a_planted_violation_fails(stage: LocalStage
     penstock("incident", "open", LANE, "--why", "an exercise")
     answered = [handled(stage, f"a question about billing, number {n}") for n in range(6)]
     legal = handled(stage, "my lawyer will write to you")
-    jobs = stage.ended(*answered, legal, patience_s=120)
+    jobs = stage.ended(*answered, legal)
     assert {(job.status, job.result) for job in jobs} == {
         (Status.COMPLETED, "replied"),
         (Status.COMPLETED, "routed:specialists"),

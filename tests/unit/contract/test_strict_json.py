@@ -74,9 +74,9 @@ def test_numbers_nobody_can_keep_are_refused(number: str) -> None:
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 1000, 100_000])
 def test_deep_nesting_is_refused_at_once(opening: str, depth: int) -> None:
     """A hundred thousand brackets make other parsers overflow; here they cost nothing."""
-    started = time.perf_counter()
+    started = time.process_time()
     assert "nested deeper" in str(refusal((opening * depth)[:500_000]))
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.fault("H5")

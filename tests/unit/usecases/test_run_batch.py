@@ -101,7 +101,7 @@ def test_no_thread_outlives_the_batch() -> None:
 
 def test_a_batch_runs_in_parallel() -> None:
     """As many jobs at once as the lane says: all wait for each other here, so fewer would never end."""
-    together = threading.Barrier(5, timeout=5)
+    together = threading.Barrier(5, timeout=60)
 
     def task(job: Job, ctx: Context) -> Outcome:
         together.wait()

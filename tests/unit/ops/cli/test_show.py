@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import time
 from datetime import timedelta
 
 import pytest
@@ -17,6 +16,7 @@ from shared.core.errors import BadInput
 from shared.core.job import Status
 from shared.core.switches import Level
 from tests.builders import NOW, a_job
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,7 @@ def test_a_person_who_waits_sees_that_something_goes_on(monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.stderr", Terminal())
     out = Output(json=False)
     out.begin()
-    deadline = time.monotonic() + 10
-    while out._spinner is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until(lambda: out._spinner is not None, "the spinner")
     out.say("done")
     assert out._spinner is None
     assert "still working" in sys.stderr.getvalue()  # type: ignore[attr-defined]

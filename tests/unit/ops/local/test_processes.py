@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +11,9 @@ from pathlib import Path
 import pytest
 
 from ops.local import processes
+from tests.waiting import until
 
 WITH_CHILD = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
-
-
-def _until(true: Callable[[], bool], patience_s: float = 10.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -35,7 +28,7 @@ def run(tmp_path: Path) -> Callable[[str], processes.Process]:
 def test_children_do_not_survive(run: Callable[[str], processes.Process]) -> None:
     """Stopping a process stops what it started, though it was never told."""
     process = run(WITH_CHILD + "time.sleep(600)")
-    _until(lambda: len(processes.group(process.pid)) == 2)
+    until(lambda: len(processes.group(process.pid)) == 2, "the child")
     processes.stop(process)
     assert processes.group(process.pid) == []
     assert not processes.alive(process)
@@ -44,8 +37,8 @@ def test_children_do_not_survive(run: Callable[[str], processes.Process]) -> Non
 def test_children_of_a_dead_leader_do_not_survive(run: Callable[[str], processes.Process]) -> None:
     """A leader that died first leaves its group behind; stopping ends that too."""
     process = run(WITH_CHILD + "sys.exit(0)")
-    _until(lambda: not processes.alive(process))
-    _until(lambda: len(processes.group(process.pid)) == 1)
+    until(lambda: not processes.alive(process), "the leader to end")
+    until(lambda: len(processes.group(process.pid)) == 1, "the child alone")
     processes.stop(process)
     assert processes.group(process.pid) == []
 
@@ -55,7 +48,7 @@ def test_one_that_does_not_listen_is_killed(run: Callable[[str], processes.Proce
     process = run(
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
     )
-    _until(lambda: "deaf" in (tmp_path / "log").read_text())
+    until(lambda: "deaf" in (tmp_path / "log").read_text(), "it to be deaf")
     processes.stop(process, grace_s=0.1)
     assert not processes.alive(process)
 

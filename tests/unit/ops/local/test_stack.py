@@ -6,8 +6,7 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,6 +14,7 @@ import pytest
 
 from ops.local import processes, stack, state
 from ops.local.errors import DeployFailed, LocalStackError, StartFailed, ToolMissing
+from tests.waiting import until
 
 EMULATOR = """
 import http.server, pathlib, subprocess, sys
@@ -108,13 +108,6 @@ def tools(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     yield made
     for name in state.names():
         stack.down(name=name)
-
-
-def _until(true: Callable[[], bool], patience_s: float = 10.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_up_starts_everything_and_says_so(tools: Tools, home: Path) -> None:
@@ -225,7 +218,7 @@ def test_a_missing_tool_is_named_before_anything_starts(
 def test_down_stops_every_process(tools: Tools, home: Path) -> None:
     """Functions the emulator started end with it; logs stay to be read."""
     running = stack.up(app_dir=tools.app)
-    _until(lambda: len(processes.group(running.emulator_pid)) == 2)
+    until(lambda: len(processes.group(running.emulator_pid)) == 2, "the emulator's child")
     assert stack.down()
     assert processes.group(running.emulator_pid) == []
     assert processes.group(running.vendor_pid) == []
@@ -238,7 +231,7 @@ def test_status_cleans_up_after_a_crash(tools: Tools, home: Path) -> None:
     """An emulator that died is not running, and what it left behind is gone."""
     running = stack.up(app_dir=tools.app)
     os.kill(running.emulator_pid, signal.SIGKILL)
-    _until(lambda: stack.status() is None)
+    until(lambda: stack.status() is None, "the stack to be gone")
     assert processes.group(running.emulator_pid) == []
     assert processes.group(running.vendor_pid) == []
     assert state.read("default") is None
@@ -248,7 +241,7 @@ def test_up_after_a_crash_starts_afresh(tools: Tools, home: Path) -> None:
     """A crash needs no cleaning by hand."""
     running = stack.up(app_dir=tools.app)
     os.kill(running.vendor_pid, signal.SIGKILL)
-    _until(lambda: stack.status() is None)
+    until(lambda: stack.status() is None, "the stack to be gone")
     again = stack.up(app_dir=tools.app)
     assert again.emulator_pid != running.emulator_pid
     assert stack.status() == again

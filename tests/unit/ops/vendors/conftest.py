@@ -37,7 +37,7 @@ def vendor(clock: SettableClock) -> Iterator[VendorSimulator]:
 
 @pytest.fixture
 def client(vendor: VendorSimulator) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=vendor.url, timeout=5, trust_env=False) as open_client:
+    with httpx.Client(base_url=vendor.url, timeout=60, trust_env=False) as open_client:
         yield open_client
 
 

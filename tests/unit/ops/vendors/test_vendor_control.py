@@ -99,7 +99,7 @@ def test_a_bad_request_is_a_sentence(
 )
 def test_bad_http_is_answered_in_json(vendor: VendorSimulator, sent: bytes, status: bytes) -> None:
     """Even what is hardly HTTP gets a status and a sentence, and no trace."""
-    with socket.create_connection(("127.0.0.1", vendor.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", vendor.port), timeout=60) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         answer = b""
@@ -111,7 +111,7 @@ def test_bad_http_is_answered_in_json(vendor: VendorSimulator, sent: bytes, stat
 
 def test_a_client_may_ask_before_it_sends(vendor: VendorSimulator) -> None:
     """A client that waits for 100 Continue gets it, then its answer; one that wants to close is closed."""
-    with socket.create_connection(("127.0.0.1", vendor.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", vendor.port), timeout=60) as connection:
         head = b"POST /helpdesk/conversations/c1/replies HTTP/1.1\r\nContent-Length: 14\r\n"
         connection.sendall(head + b"Expect: 100-continue\r\nConnection: close\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
@@ -125,7 +125,7 @@ def test_a_client_may_ask_before_it_sends(vendor: VendorSimulator) -> None:
 
 def test_a_request_that_breaks_off_asks_for_nothing(vendor: VendorSimulator, client: httpx.Client) -> None:
     """Half a body is no request: nothing is accepted, and the simulator lives on."""
-    with socket.create_connection(("127.0.0.1", vendor.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", vendor.port), timeout=60) as connection:
         head = b"POST /helpdesk/conversations/c1/replies HTTP/1.1\r\nContent-Length: 50\r\n\r\n"
         connection.sendall(head + b'{"text": "He')
         connection.shutdown(socket.SHUT_WR)

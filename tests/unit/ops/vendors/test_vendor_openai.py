@@ -34,7 +34,7 @@ def vendor() -> Iterator[VendorSimulator]:
 
 @pytest.fixture
 def client(vendor: VendorSimulator) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=vendor.openai_url, timeout=5, trust_env=False) as open_client:
+    with httpx.Client(base_url=vendor.openai_url, timeout=60, trust_env=False) as open_client:
         yield open_client
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.waiting import PATIENCE_S, until
+
 ROOT = Path(__file__).parents[4]
 Start = Callable[..., tuple["subprocess.Popen[str]", int]]
 
@@ -30,11 +32,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
         command = [sys.executable, "-m", "ops.vendors", "--port-file", str(port_file), *options]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         started.append(process)
-        deadline = time.monotonic() + 20
-        while not port_file.exists():
-            assert process.poll() is None, "the simulator ended at once"
-            assert time.monotonic() < deadline, "the simulator did not listen in time"
-            time.sleep(0.02)
+        until(lambda: port_file.exists() or process.poll() is not None, "the simulator to listen")
+        assert process.poll() is None, "the simulator ended at once"
         return process, int(port_file.read_text())
 
     yield run
@@ -76,7 +75,7 @@ def test_it_says_where_it_is_and_stops_when_told(start: Start) -> None:
     assert said == {"url": f"http://127.0.0.1:{port}", "port": port, "pid": process.pid}
     assert send(port, "k1") == 503
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_two_processes_run_at_once(start: Start) -> None:
@@ -100,7 +99,7 @@ def test_two_processes_run_at_once(start: Start) -> None:
 def test_it_refuses_to_start_with_a_sentence(options: list[str], word: str) -> None:
     """What cannot be started is a sentence and exit code 2, without a trace."""
     command = [sys.executable, "-m", "ops.vendors", *options]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 2
     assert word in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -112,7 +111,7 @@ def test_throughput_is_printed(start: Start) -> None:
     threads, each, failures = 8, 200, []
 
     def work(name: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         for number in range(each):
             headers = {"Idempotency-Key": f"{name}-{number}", "Content-Type": "application/json"}
             path = f"/helpdesk/conversations/c{name}/replies"

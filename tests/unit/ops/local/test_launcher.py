@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import zipfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from ops.local.launcher import CallRecorder, OneWrite, copied
+from ops.local.launcher import CallRecorder, OneWrite, UnpackedOnce, copied
 
 Message = dict[str, Any]
 
@@ -162,3 +164,21 @@ def test_a_copied_row_shares_nothing() -> None:
     other["at"]["tags"].add("b")
     assert row["l"]["L"][1] == {"M": {"b": {"B": b"x"}}}
     assert row["at"]["tags"] == {"a"}
+
+
+def test_a_package_is_unpacked_once_for_all_who_run_it(tmp_path: Path) -> None:
+    """Each process has its folder, with the same files behind it; another package, or another version, is another."""
+
+    def unpacked(process: str, code: str) -> Path:
+        folder = tmp_path / process
+        (folder / "code").mkdir(parents=True)
+        with zipfile.ZipFile(folder / "code.zip", "w") as package:
+            package.writestr(zipfile.ZipInfo("app/handler.py"), code)
+        with UnpackedOnce(folder / "code.zip") as package:
+            package.extractall(folder / "code")
+        assert (folder / "code" / "app" / "handler.py").read_text() == code
+        return (folder / "code").resolve()
+
+    assert unpacked("one", "first") == unpacked("two", "first")
+    assert unpacked("three", "second") != unpacked("four", "first")
+    assert len([place for place in tmp_path.iterdir() if place.name.startswith("code-")]) == 2

@@ -63,7 +63,8 @@ def test_a_subscriber_hears_a_job_from_its_start_to_its_end(stage: LocalStage, s
     """Queued, processing, completed, and put back between where it had to be: each change from where the one before
     ended, without asking any function, and without the text its producer gave it."""
     job_id = stage.enqueue(payload={"conversation_id": f"c-{uuid.uuid4().hex}", "text": WORD})
-    told = [one["status"] for one in (heard := subscriber.until(job_id, Status.COMPLETED))]
+    heard = subscriber.until(job_id, Status.COMPLETED)
+    told = [one["status"] for one in heard]
     assert [one.get("previous") for one in heard] == [None, *told[:-1]]
     assert (told[0], told[-2:]) == ("queued", ["processing", "completed"])
     assert WORD not in "".join(subscriber.bodies)

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from shared.contract import metrics
-from shared.core import lifecycle
 from shared.core.job import Category, Job, Status
 from shared.core.run import RunConfig
 from shared.usecases.recover import recover

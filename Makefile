@@ -42,7 +42,7 @@ test: setup build-local build-lambda lint types ## Everything: lint, types, all 
 	@$(pytest) -n $(JOBS) --dist loadgroup $(ARGS)
 
 ##@ While you work
-.PHONY: setup test-fast test-e2e test-mutants lint types fmt report bench simulate
+.PHONY: setup test-fast test-e2e test-mutants night lint types fmt report bench simulate
 setup: ## Make .venv, .venv-emulator and node_modules; instant when nothing changed.
 	@./ops/setup/setup.sh
 
@@ -54,6 +54,9 @@ test-e2e: setup build-local ## Tests on the local stack.
 
 test-mutants: setup ## Plant each named fault and show the test that kills it.
 	@$(py) -m tests.mutants $(ARGS)
+
+night: setup ## A million strange executions; goes on where it stopped (ARGS="--executions 5000000").
+	@$(py) -m tests.strange.night --jobs $(JOBS) $(ARGS)
 
 lint: setup ## Check style and format.
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --check --quiet .

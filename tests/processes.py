@@ -46,6 +46,7 @@ class Process:
         self.clock: Clock = world.clock.skewed(skew_s)
         self.skew_s = skew_s
         self.busy = False
+        self.begun_at = world.clock.now()
         self.strand: Strand | None = None
         self.resume_at: datetime | None = None
         self.holding: list[Received] = []
@@ -130,7 +131,10 @@ class Process:
             jobs=self.port("jobs"),
             effects=self.port("effects"),
             content=self.port("content"),
-            vendors={name: self.port("vendor") for name in (world.vendor.name, *world.lane.vendors)},
+            vendors={
+                **{name: self.port("vendor") for name in (world.vendor.name, *world.lane.vendors)},
+                **{one.name: self.port(name) for name, one in world.vendors.items()},
+            },
             board=self._board(),
             clock=self.clock,
             telemetry=world.telemetry,

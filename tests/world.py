@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -70,6 +70,8 @@ class World:
         engine: Callable[[Process], RunBatch] = lambda process: run_batch,
         more_ports: Mapping[str, Any] | None = None,
         account: AccountSpec | None = None,
+        more_vendors: Iterable[Callable[[Clock], MemoryVendor]] = (),
+        time_out_kills: bool = False,
     ) -> None:
         self.accounts = {} if account is None else {account.name: account}
         lane = lane if account is None else replace(lane, accounts=(account.name,))
@@ -81,6 +83,10 @@ class World:
         self.faults.on_fault = self._note_fault
         self.last_fault_at = self.clock.now()
         self.vendor = a_vendor(vendor, self.clock) if isinstance(vendor, VendorKind) else vendor(self.clock)
+        others = [made(self.clock) for made in more_vendors]
+        self.vendors = {"vendor": self.vendor, **{one.name: one for one in others}}
+        """By the name of their port."""
+        self.time_out_kills = time_out_kills
         self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock, index_lag_s=index_lag_s)
         self.effects, self.control = MemoryEffectStore(), MemoryControlStore()
         self.content, self.ledger = MemoryContentStore(), MemoryLedger()
@@ -110,7 +116,7 @@ class World:
             "dead_letters": self.dead_letters,
             "moves": self.moves,
             "stream": self.reader,
-            "vendor": self.vendor,
+            **self.vendors,
             **(more_ports or {}),
         }
         self.requests: dict[str, Enqueue] = {}
@@ -125,6 +131,7 @@ class World:
         self._frozen: list[Process] = []
         self._later: list[tuple[datetime, int, Callable[[], None]]] = []
         self._ticks = {name: START + timedelta(seconds=period) for name, period in PERIODS.items()}
+        self._plans_over: set[str | None] = {None}
         self._ids = 0
         self._stream_again_at = START
 
@@ -168,6 +175,10 @@ class World:
         process = self._by_name[name] = Process(self, role, name, self._skew_s.get(name, 0))
         pool.append(process)
         return process
+
+    def process(self, name: str) -> Process:
+        """A process by its name."""
+        return self._by_name[name]
 
     def verdict(self) -> Verdict:
         """How it ended."""
@@ -323,8 +334,12 @@ class World:
             return tick + timedelta(seconds=-(tick - START).total_seconds() % TRIAGE_ANYWAY_S)
         if name == "redriver":
             plan_id = self.plans.plan_of(self.lane.name)
-            ended = plan_id is None or Progress(steps=self.plans.steps(plan_id)).ended is not None
-            return None if ended else tick
+            if plan_id in self._plans_over:
+                return None
+            if Progress(steps=self.plans.steps(plan_id or "")).ended is None:
+                return tick
+            self._plans_over.add(plan_id)
+            return None
         # Failed jobs that ask for their letter stand in the index, too.
         asked = name == "sweeper" and self.jobs.next_due() is not None
         return tick if self.jobs.open_jobs or asked else None
@@ -332,6 +347,7 @@ class World:
     # --------------------------------------------------------------------------- dying and standing still
     def _invoke(self, process: Process, work: Callable[[], object], twin: Callable[[], None] | None = None) -> None:
         process.life.revive()
+        process.begun_at = self.clock.now()
         process.busy, process.holding, process.twin, process.strand = True, [], twin, None
 
         def guarded() -> None:
@@ -371,10 +387,18 @@ class World:
             process.resume_at = resume_at
             self._frozen.append(process)
             process.strand.hold()
-            return
-        self._run_until(resume_at)
-        self.clock.advance_to(resume_at)
-        self.last_fault_at = self.clock.now()
+        else:
+            self._run_until(resume_at)
+            self.clock.advance_to(resume_at)
+            self.last_fault_at = self.clock.now()
+        if self.timed_out(process):
+            process.life.dead = True
+
+    def timed_out(self, process: Process) -> bool:
+        """True for a worker whose function has run for longer than it may, in a world where that kills."""
+        if not self.time_out_kills or process.role != "worker":
+            return False
+        return self.clock.now() >= process.begun_at + timedelta(seconds=self.lane.function_timeout_s)
 
     def _resume(self, process: Process) -> None:
         self._frozen.remove(process)

@@ -212,7 +212,7 @@ class MemoryLedger:
             if present is not None:
                 self._meter.refused("ledger", "open_run", old=present)
                 return self._reading(present).run_id == run.run_id
-            slots[run.slot] = record_rows.run_item(run)
+            slots[run.slot] = self._written(run)
             self._meter.write("ledger", "open_run", old=None, new=slots[run.slot])
             return True
 
@@ -222,7 +222,7 @@ class MemoryLedger:
             slots = self._rows.setdefault(run.schedule, {})
             present = slots.get(run.slot)
             if present is not None and self._reading(present).run_id == run.run_id:
-                slots[run.slot] = record_rows.run_item(run)
+                slots[run.slot] = self._written(run)
                 self._meter.write("ledger", "close_run", old=present, new=slots[run.slot])
 
     def runs(self, schedule: str, *, limit: int) -> list[RunRecord]:
@@ -231,6 +231,11 @@ class MemoryLedger:
             found = [item for _, item in sorted(self._rows.get(schedule, {}).items(), reverse=True)[:limit]]
             self._meter.read("ledger", "runs", found, consistent=True)
             return [self._reading(item) for item in found]
+
+    def _written(self, run: RunRecord) -> Item:
+        item = record_rows.run_item(run)
+        self._read[id(item)] = (item, run)
+        return item
 
     def _reading(self, item: Item) -> RunRecord:
         """What a row says, read once: rows are replaced, never changed."""

@@ -163,3 +163,5 @@ class Taken:
 
     want: Want
     budget: Budget
+    at_us: int
+    """The moment for which it was taken: it may be spent from then on."""

@@ -32,6 +32,7 @@ from shared.core.budget import (
 )
 from shared.core.errors import BadInput
 from shared.core.job import Job
+from shared.core.limits import limit_of, searched
 
 # Who asks the law speaks of its values too.
 __all__ = (
@@ -48,61 +49,18 @@ __all__ = (
     "Want",
     "at_us",
     "day_of",
+    "limit_of",
+    "searched",
     "us_of",
 )
 
 TOO_LARGE = "too_large"
+_BY_PACE = tuple(limit.value for limit in PACED)
 
 
 def want_of(job: Job) -> Want:
     """What a job is known to need for its next attempt."""
     return Want(requests=job.estimated_requests or 1, tokens=job.estimated_tokens or 0)
-
-
-def limit_of(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
-    """The limit that holds now: the operator's if it is lower, else our share of what the vendor tells, else the
-    configured one times what the search has found. A part of a limit is never less than one."""
-    most = _told_limit(spec, terms, limit, now_us)
-    # Kept by the minute of a clock, whatever the vendor calls one.
-    return most * 60 / spec.minute_s if most is not None and limit in PACED else most
-
-
-def _told_limit(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
-    told, pinned, configured = terms.told.get(limit), terms.pinned.get(limit), spec.configured(limit)
-    if told is None and pinned is None and configured is None:
-        return None
-    if told is not None:
-        base: float | None = max(1.0, told * spec.share)
-    elif configured is not None and limit in PACED and terms.search is not None:
-        base = max(1.0, configured * searched(terms.search, now_us, spec.explore))
-    elif configured is not None and limit in PACED:
-        base = float(configured)
-    else:
-        base = configured
-    if pinned is not None:
-        return min(base, float(pinned)) if base is not None else float(pinned)
-    return base
-
-
-def searched(search: Search, now_us: int, explore: float) -> float:
-    """The part of the configured limits to try now: back to just below where it was refused, then on in small
-    even steps. Additive, and a function of time: growing costs no write."""
-    seconds = max(0, now_us - search.since_us) / SECOND
-    near = search.top * NEAR
-    if search.base < near:
-        climb_s = (near - search.base) / RECOVER_PER_S
-        if seconds < climb_s:
-            return search.base + RECOVER_PER_S * seconds
-        seconds -= climb_s
-        start = near
-    else:
-        start = search.base
-    return min(explore, start + EXPLORE_PER_S * seconds)
-
-
-RECOVER_PER_S = 0.02
-EXPLORE_PER_S = 0.004
-NEAR = 0.97
 
 
 def enforced(spec: AccountSpec, terms: Terms) -> bool:
@@ -158,16 +116,18 @@ def take(
     hold: str = "",
     hold_s: float = 0,
     told_us: Arrivals | None = None,
+    ahead_us: int = 0,
 ) -> Taken | Refusal:
-    """The account after `want` was taken, or why it does not fit. Holders whose time is over make room. A holder that
-    asks again holds what it asks for now: its earlier try was applied, and its reply was lost."""
+    """The account after `want` was taken, or why it does not fit. What nothing but the pace holds back is taken for its
+    moment, if that comes within `ahead_us`. Holders whose time is over make room. A holder that asks again holds what
+    it asks for now: its earlier try was applied, and its reply was lost."""
     budget = heeding(budget, told_us)
     holding = any(want.of(limit) for limit in HELD)
     if holding and not hold:
         raise BadInput("hold", "is missing: slots and batch tokens need the name of their holder")
     found = without(budget, hold) if holding else budget
     refusal = _too_large(spec, found, want, now_us) or refused(spec, found, want, now_us)
-    if refusal is not None:
+    if refusal is not None and not _comes(spec, found, want, now_us, ahead_us):
         return replace(refusal, budget=budget)
     arrival = dict(budget.arrival_us)
     for limit in PACED:
@@ -181,7 +141,8 @@ def take(
     if holding:
         until_us = now_us + int(hold_s * SECOND)
         holds[hold] = Hold(slots=want.slots, batch_tokens=want.batch_tokens, until_us=until_us)
-    return Taken(want=want, budget=replace(budget, arrival_us=arrival, day=day, used=used, holds=holds))
+    after = replace(budget, arrival_us=arrival, day=day, used=used, holds=holds)
+    return Taken(want=want, budget=after, at_us=moment_of(spec, after, want, now_us))
 
 
 def take_most(
@@ -194,15 +155,30 @@ def take_most(
     hold: str = "",
     hold_s: float = 0,
     told_us: Arrivals | None = None,
+    ahead_us: int = 0,
 ) -> Taken | Refusal:
-    """`want`; if that does not fit, the most that does, down to `least`; else the refusal of `least`."""
+    """`want`; if that does not fit, the most that does, down to `least`; if that neither, `least` for its moment within
+    `ahead_us`; else the refusal of `least`."""
     budget = heeding(budget, told_us)
-    taken = take(spec, budget, want, now_us, hold=hold, hold_s=hold_s)
-    if isinstance(taken, Taken) or want == least:
-        return taken
-    found = without(budget, hold) if any(want.of(limit) for limit in HELD) else budget
-    some = largest(spec, found, want, least, now_us)
-    return take(spec, budget, some, now_us, hold=hold, hold_s=hold_s)
+    if want != least:
+        taken = take(spec, budget, want, now_us, hold=hold, hold_s=hold_s)
+        if isinstance(taken, Taken):
+            return taken
+        found = without(budget, hold) if any(want.of(limit) for limit in HELD) else budget
+        some = largest(spec, found, want, least, now_us)
+        if some != least:
+            return take(spec, budget, some, now_us, hold=hold, hold_s=hold_s)
+    return take(spec, budget, least, now_us, hold=hold, hold_s=hold_s, ahead_us=ahead_us)
+
+
+def moment_of(spec: AccountSpec, after: Budget, want: Want, now_us: int) -> int:
+    """The moment for which `want` was taken at `now_us`, by the account after it."""
+    moments = [now_us]
+    for limit in PACED:
+        cost = _cost(spec, after, want, limit, now_us)
+        if cost is not None:
+            moments.append(after.arrival_us.get(limit, 0) - max(burst_us(spec), cost))
+    return max(moments)
 
 
 def heeding(budget: Budget, told_us: Arrivals | None) -> Budget:
@@ -244,16 +220,27 @@ def counts_of(budget: Budget, now_us: int) -> tuple[int, Mapping[Limit, int]]:
 
 def refused(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> Refusal | None:
     """Why `want` does not fit now, by the limit that will be free last; None when it fits."""
+    return max(_refusals(spec, budget, want, now_us), key=lambda refusal: refusal.retry_us, default=None)
+
+
+def _comes(spec: AccountSpec, budget: Budget, want: Want, now_us: int, ahead_us: int) -> bool:
+    """True when nothing but the pace holds `want` back, and its moment comes within `ahead_us`."""
+    found = _refusals(spec, budget, want, now_us) if ahead_us else []
+    return bool(found) and all(refusal.limit in _BY_PACE and refusal.retry_us <= now_us + ahead_us for refusal in found)
+
+
+def _refusals(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> list[Refusal]:
     terms = budget.terms
     if terms.shut is not None:
         turn_us = terms.shut.turn_us
-        return Refusal(
+        shut = Refusal(
             budget=budget,
             limit=f"shut:{terms.shut.reason}",
             deficit=0,
             retry_us=max(turn_us, now_us),
             probe=turn_us <= now_us,
         )
+        return [shut]
     found: list[Refusal] = []
     if terms.quiet_until_us > now_us:
         found.append(Refusal(budget=budget, limit="quiet", deficit=0, retry_us=terms.quiet_until_us))
@@ -282,7 +269,7 @@ def refused(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> Refus
             # At the latest then: whoever holds it may give it back sooner.
             ends = min((held.until_us for held in live if held.of(limit)), default=now_us + SECOND)
             found.append(Refusal(budget=budget, limit=limit.value, deficit=over, retry_us=min(ends, now_us + SECOND)))
-    return max(found, key=lambda refusal: refusal.retry_us, default=None)
+    return found
 
 
 def _too_large(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> Refusal | None:

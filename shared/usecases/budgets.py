@@ -46,11 +46,18 @@ class Budgets:
         for purse in self._purses.values():
             purse.expect(calls, deadline_s)
 
-    def try_consume(self, vendor: str, estimated_tokens: int = 0, *, requests: int = 1) -> Checked | None:
+    def try_consume(
+        self, vendor: str, estimated_tokens: int = 0, *, requests: int = 1, ahead_s: float = 0.0
+    ) -> Checked | None:
         """Never blocks. None: nobody keeps a budget for this vendor. Raises OverLimit, and BadInput for an estimate
-        that is none. More than one request is taken as one: the permit is for all of them."""
+        that is none. More than one request is taken as one: the permit is for all of them. A permit may be for a moment
+        that comes within `ahead_s`: whoever has it waits, and then asks whether it still holds (`come`)."""
         purse = self._purses.get(vendor)
-        return None if purse is None else purse.check(rate.check_estimate(estimated_tokens), requests)
+        return None if purse is None else purse.check(rate.check_estimate(estimated_tokens), requests, ahead_s)
+
+    def come(self, vendor: str, permit: Permit) -> Permit | Denied:
+        """The moment of a permit that was waited for is here: it holds, or the job has another turn."""
+        return self._purses[vendor].come(permit)
 
     def part(self, vendor: str, bundle: Permit) -> Permit:
         """Another request of a permit for several goes out now."""

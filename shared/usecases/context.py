@@ -118,15 +118,17 @@ class Context:
         """Ask a vendor something that may be asked again; its passing failures use an attempt."""
         if not isinstance(request, Call):
             raise BadInput("call", f"{request.action} is an effect: use ctx.effect")
-        standing = self._board.read().for_job(self._job, (request.vendor,))
-        if request.paid and standing.paid_calls_closed_by is not None:
-            self.withheld[request.action] = standing.paid_calls_closed_by
-            return Withheld(standing.paid_calls_closed_by)
-        timeout_s = self._deadline.remaining_s - RECORD_MARGIN_S
-        if timeout_s <= 0:
-            raise EndAttempt(Retry("time_budget"))
+        held = self._withheld_call(request)
+        if held is not None:
+            return held
+        timeout_s = self._call_time_s()
         vendor = self._vendor(request.vendor)
         with self._maker.spender.permit(request.vendor, request.tokens) as permit:
+            if permit.waited:
+                held = self._withheld_call(request)
+                if held is not None:
+                    return held
+                timeout_s = self._call_time_s()
             permit.spent()
             answer = vendor.perform(request, key=None, timeout_s=timeout_s)
             later = permit.heard(answer)
@@ -138,6 +140,21 @@ class Context:
                 raise EndAttempt(later or outcome_of_refusal(answer, request.vendor, self._clock.now()))
             case Unknown(reason=reason):
                 raise EndAttempt(later or Retry(f"vendor_unavailable:{request.vendor}:{reason}"))
+
+    def _withheld_call(self, request: Call) -> Withheld | None:
+        """A closed switch keeps a paid call back."""
+        by = self._board.read().for_job(self._job, (request.vendor,)).paid_calls_closed_by
+        if not request.paid or by is None:
+            return None
+        self.withheld[request.action] = by
+        return Withheld(by)
+
+    def _call_time_s(self) -> float:
+        """How long a call may take; none is begun without time for it."""
+        timeout_s = self._deadline.remaining_s - RECORD_MARGIN_S
+        if timeout_s <= 0:
+            raise EndAttempt(Retry("time_budget"))
+        return timeout_s
 
     def _result_ref(self, name: str) -> str:
         return f"{names.RESULTS}{self._job.job_id}/{identifier('name', name, 64)}"

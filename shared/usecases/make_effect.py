@@ -55,15 +55,24 @@ class EffectMaker:
 
     def make(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld:
         """The effect stands, or is withheld by a switch; anything else ends the attempt with its outcome."""
+        held = self._held_back(name, request, vendor)
+        if held is not None:
+            return held
+        # Before the intent: whoever has to wait has promised nothing yet.
+        with self.spender.permit(request.vendor) as permit:
+            # A permit that was waited for is old news of switches and time.
+            held = self._held_back(name, request, vendor) if permit.waited else None
+            return held or self._begin(name, request, vendor, permit)
+
+    def _held_back(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld | None:
+        """What a closed switch makes of it; None where every switch is open and there is time to send."""
         standing = self.board.read().for_job(self.job, (request.vendor,))
         closed = standing.closes_intent or (standing.withholds_effects and request.customer_visible)
         if closed:
             by = standing.scope if standing.closes_intent else (standing.paid_calls_closed_by or standing.scope)
             return self._closed(name, vendor, by, halt=standing.closes_intent)
         self._need_time()
-        # Before the intent: whoever has to wait has promised nothing yet.
-        with self.spender.permit(request.vendor) as permit:
-            return self._begin(name, request, vendor, permit)
+        return None
 
     def _begin(self, name: str, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
         now = self.clock.now()

@@ -16,11 +16,16 @@ class OverLimit(PenstockError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
-    """One call may be made now."""
+    """One call may be made, from its moment on."""
 
     account: str
     tokens: int
     sent_us: int
+    """When its request goes out, by the table's time."""
+    wait_us: int = 0
+    """Taken for a moment that was still so far ahead: it is waited for, and then looked at again before the call."""
+    version: int = 0
+    """Of the terms that it was taken under."""
     requests: int = 1
     probe: bool = False
     metered: bool = True

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from shared.contract import metrics
 from shared.core import feedback, rate
 from shared.core.account import PACED, AccountSpec, Limit
 from shared.core.effects import Accepted, Answer, Refused, Unknown
@@ -16,14 +15,17 @@ from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.estimate import estimated_wait_s
 from shared.core.lease import LEASE_S, lease_of
 from shared.core.ports import BudgetLedger, Clock, Telemetry
-from shared.core.rate import SECOND, Budget, Refusal, Taken, Terms, Want
+from shared.core.rate import SECOND, Refusal, Taken, Want
 from shared.usecases.demand import Demand
 from shared.usecases.hear import learned
+from shared.usecases.known_account import KnownAccount
 from shared.usecases.lease import Lease
 from shared.usecases.permit import Checked, Denied, OverLimit, Permit
 from shared.usecases.slots import Slots
 from shared.usecases.turns import Turns
 
+AHEAD_MOST_S = 2.0
+"""No permit is taken for a moment further ahead: a slot that sleeps is paid for, and does not hear of trouble."""
 MAX_SKEW_S = 2.0
 SKEW_PAUSE_S = 15.0
 LOOK_EVERY_US = 10 * SECOND
@@ -48,11 +50,13 @@ class Purse:
         skew_s: Callable[[], float | None],
         chance: Callable[[], float],
     ) -> None:
-        self._spec, self._ledger, self._clock, self._telemetry = spec, ledger, clock, telemetry
-        self._owner, self._skew_s, self._chance = owner, skew_s, chance
+        self._spec, self._ledger, self._telemetry = spec, ledger, telemetry
+        self._owner, self._chance = owner, chance
+        self._account = KnownAccount(
+            spec, ledger=ledger, clock=clock, telemetry=telemetry, skew_s=skew_s, on_trouble=self._void
+        )
         self._lock = threading.RLock()
         self._health = feedback.Health()
-        self._budget = Budget()
         self._lease = Lease()
         self._owed = 0
         """Tokens used beyond their estimates that no write has told the account yet."""
@@ -73,42 +77,42 @@ class Purse:
         with self._lock:
             self._expected, self._work_s = max(1, calls), deadline_s
 
-    def check(self, tokens: int, requests: int = 1) -> Checked:
-        """A permit, or the job's own turn."""
+    def check(self, tokens: int, requests: int = 1, ahead_s: float = 0.0) -> Checked:
+        """A permit for now or for a moment within `ahead_s`, or the job's own turn."""
         least = Want(requests=requests, tokens=tokens)
         with self._lock:
-            now_us, skew_s = self._now_us(), self._skew_s() or 0.0
+            now_us, skew_s = self._account.now_us(), self._account.skew_s
             if abs(skew_s) > MAX_SKEW_S:
                 # A clock this wrong would spend other people's minutes: no permits until it is right.
                 self._telemetry.event("clock_skewed", account=self._spec.name, skew_seconds=round(skew_s, 1))
                 later_us = now_us + int(SKEW_PAUSE_S * SECOND)
                 return self._checked(self._later("clock_skew", 0, later_us, least, now_us), now_us)
-            answer = self._take(least, now_us)
+            answer = self._take(least, now_us, int(min(max(0.0, ahead_s), AHEAD_MOST_S) * SECOND))
             self._expected = max(1, self._expected - 1)
             return self._checked(answer, now_us)
 
-    def _take(self, least: Want, now_us: int) -> Permit | Denied:
-        if not rate.enforced(self._spec, self._budget.terms) and not self._enforced_again(now_us):
+    def _take(self, least: Want, now_us: int, ahead_us: int) -> Permit | Denied:
+        if not self._account.enforced and not self._enforced_again(now_us):
             return self._unmetered(least, now_us)
-        sentence = rate.too_large(self._spec, self._budget, least, now_us)
+        sentence = rate.too_large(self._spec, self._account.budget, least, now_us)
         if sentence is not None:
             raise OverLimit(sentence)
         self._demand.note(now_us)
         self._mean_tokens = self._mean_tokens or float(least.tokens)
         if self._in_lease(least, now_us):
             return self._spend(least, now_us)
-        known = self._known_refusal(least, now_us)
+        known = self._known_refusal(least, now_us, ahead_us)
         if known is not None:
             return self._denied(known, least, now_us)
         if now_us < self._blind_until_us:
             return self._by_estimate(least, now_us)
         try:
-            taken = self._ask(self._lease.short_of(least, now_us), now_us)
+            taken = self._ask(self._lease.short_of(least, now_us), now_us, ahead_us)
         except (Unavailable, UnreadableRow) as exc:
-            self._telemetry.error("budget_unreadable", exc, account=self._spec.name)
+            self._account.unreadable(exc)
             self._blind_until_us = now_us + BELIEVED_US
             return self._by_estimate(least, now_us)
-        if not rate.enforced(self._spec, self._budget.terms):
+        if not self._account.enforced:
             return self._unmetered(least, now_us)
         if isinstance(taken, Refusal):
             if taken.probe and self._won_probe(now_us):
@@ -120,16 +124,16 @@ class Purse:
         self._owed = min(0, self._owed)
         if taken.want.slots:
             self._slots.hold(taken.want.slots, now_us + int((self._work_s + LEASE_S) * SECOND))
-        return self._spend(least, now_us)
+        return replace(self._spend(least, now_us), wait_us=taken.at_us - now_us)
 
-    def _ask(self, least: Want, now_us: int) -> Taken | Refusal:
+    def _ask(self, least: Want, now_us: int, ahead_us: int) -> Taken | Refusal:
         """One step on the account: a lease for what is expected, or less."""
         self._return_void(now_us)
-        soon = max(self._expected, self._demand.soon(now_us, self._limit(Limit.REQUESTS, now_us)))
+        soon = max(self._expected, self._demand.soon(now_us, self._account.limit(Limit.REQUESTS, now_us)))
         least = replace(least, tokens=least.tokens + max(0, self._owed), slots=self._missing_slots(now_us))
-        want = lease_of(self._spec, self._budget, least, soon, self._mean_tokens, now_us)
+        want = lease_of(self._spec, self._account.budget, least, soon, self._mean_tokens, now_us)
         if least.slots:
-            most = int(self._limit(Limit.CONCURRENCY, now_us) or 1)
+            most = int(self._account.limit(Limit.CONCURRENCY, now_us) or 1)
             want = replace(want, slots=self._slots.wanted(self._expected, most))
         taken = self._ledger.take(
             self._spec,
@@ -139,33 +143,35 @@ class Purse:
             hold=self._owner,
             hold_s=self._work_s + LEASE_S,
             told_us={limit: us for limit, us in self._told_us.items() if us > now_us},
+            ahead_us=ahead_us,
         )
-        self._adopt(taken.budget)
+        self._account.adopt(taken.budget)
         return taken
 
-    def _known_refusal(self, least: Want, now_us: int) -> Refusal | None:
+    def _known_refusal(self, least: Want, now_us: int, ahead_us: int) -> Refusal | None:
         """What the last look said, where it says the same of this request: no write to be told it again."""
         if self._refusal is None or now_us >= self._believed_until_us:
             return None
         refusal, asked = self._refusal
         smaller = least.requests < asked.requests or least.tokens < asked.tokens
-        return None if smaller or refusal.probe or now_us >= refusal.retry_us else refusal
+        other = refusal.budget.terms.version != self._account.terms.version
+        return None if smaller or other or refusal.probe or now_us + ahead_us >= refusal.retry_us else refusal
 
     def _return_void(self, now_us: int) -> None:
         """Permits of a lease that is over still stand in the day's counts: they go back there before more are taken."""
-        if not self._lease.alive(now_us) and rate.counted(self._spec, self._budget.terms, now_us):
+        if not self._lease.alive(now_us) and rate.counted(self._spec, self._account.terms, now_us):
             back = self._lease.emptied()
             if back.requests or back.tokens:
                 self._ledger.give_back(self._spec, back, now_us=now_us)
 
     def _in_lease(self, least: Want, now_us: int) -> bool:
-        tokens = any(self._limit(limit, now_us) is not None for limit in (Limit.TOKENS, Limit.TOKENS_PER_DAY))
+        tokens = any(self._account.limit(limit, now_us) is not None for limit in (Limit.TOKENS, Limit.TOKENS_PER_DAY))
         return self._lease.has(least, now_us, tokens=tokens) and not self._missing_slots(now_us)
 
     def _spend(self, least: Want, now_us: int) -> Permit:
         self._lease.spend(least.requests, least.tokens)
         self._slots.begin()
-        return replace(self._unmetered(least, now_us), metered=True)
+        return replace(self._unmetered(least, now_us), metered=True, version=self._account.terms.version)
 
     def _unmetered(self, least: Want, now_us: int) -> Permit:
         return Permit(
@@ -177,13 +183,46 @@ class Purse:
         with self._lock:
             if bundle.metered and not bundle.probe:
                 self._slots.begin()
-            return replace(bundle, sent_us=self._now_us())
+            return replace(bundle, sent_us=self._account.now_us())
+
+    def come(self, permit: Permit) -> Permit | Denied:
+        """The moment of a permit that was waited for is here: it is good if the account still allows that much. If it
+        does not, or cannot be asked, the permit goes back and the job takes its own turn."""
+        with self._lock:
+            now_us = self._account.now_us()
+            if not self._account.look():
+                self._slots.end()
+                return self._by_estimate(Want(requests=permit.requests, tokens=permit.tokens), now_us)
+            if self._holds(permit):
+                return replace(permit, sent_us=now_us)
+            self.unsent(permit)
+            least = Want(requests=permit.requests, tokens=permit.tokens)
+            refusal = rate.refused(self._spec, self._account.budget, least, now_us)
+            if refusal is None:
+                return self._later(Limit.REQUESTS.value, 0, now_us, least, now_us)
+            return self._denied(refusal, least, now_us)
+
+    def _holds(self, permit: Permit) -> bool:
+        """False when the terms became stricter after it was taken."""
+        return permit.version >= self._account.strict_version
 
     def restore(self, rest: Permit) -> None:
-        """Permits that were taken and not used go back to the lease."""
+        """Permits that were taken and not used go back to the lease; those that were waited for, to the account: their
+        moment is another's then."""
         with self._lock:
-            if rest.metered and not rest.probe:
+            if not rest.metered or rest.probe:
+                return
+            if not rest.wait_us:
                 self._lease.restore(rest.requests, rest.tokens)
+                return
+            if not self._holds(rest):
+                # At a lower pace it would give back more time than it took.
+                return
+            try:
+                back = Want(requests=rest.requests, tokens=rest.tokens)
+                self._ledger.give_back(self._spec, back, now_us=self._account.now_us())
+            except (Unavailable, UnreadableRow) as exc:
+                self._account.unreadable(exc)
 
     def over(self, permit: Permit) -> None:
         """A call was sent and its answer will not be told: it runs no more."""
@@ -195,18 +234,15 @@ class Purse:
         """An account that is not kept is looked at now and then: the flag may have been turned on again."""
         if now_us - self._looked_us >= LOOK_EVERY_US:
             self._looked_us = now_us
-            try:
-                self._adopt(self._ledger.read(self._spec))
-            except (Unavailable, UnreadableRow) as exc:
-                self._telemetry.error("budget_unreadable", exc, account=self._spec.name)
-        return rate.enforced(self._spec, self._budget.terms)
+            self._account.look()
+        return self._account.enforced
 
     def _missing_slots(self, now_us: int) -> int:
-        return 0 if self._limit(Limit.CONCURRENCY, now_us) is None else self._slots.missing(now_us)
+        return 0 if self._account.limit(Limit.CONCURRENCY, now_us) is None else self._slots.missing(now_us)
 
     def _won_probe(self, now_us: int) -> bool:
         """One caller may look whether the vendor is back."""
-        return self._change(lambda terms: feedback.probing(terms, now_us, by=self._owner))
+        return self._account.change(lambda terms: feedback.probing(terms, now_us, by=self._owner))
 
     # ------------------------------------------------------------------------------------------- refusing
     def _denied(self, refusal: Refusal, least: Want, now_us: int) -> Denied:
@@ -228,17 +264,17 @@ class Purse:
     def _usual_us(self, now_us: int) -> int:
         """How long a usual request keeps the account busy."""
         usual = Want(requests=1, tokens=int(self._mean_tokens))
-        return max(1000, rate.span_of(self._spec, self._budget, usual, now_us))
+        return max(1000, self._account.span_us(usual, now_us))
 
     def _span_us(self, limit: str, least: Want, now_us: int) -> int:
         """How long a request keeps the account busy; where slots are short, a call's time over all slots."""
-        span_us = max(1000, rate.span_of(self._spec, self._budget, least, now_us))
+        span_us = max(1000, self._account.span_us(least, now_us))
         if limit == Limit.CONCURRENCY.value:
-            span_us = max(span_us, int(self._call_us / (self._limit(Limit.CONCURRENCY, now_us) or 1)))
+            span_us = max(span_us, int(self._call_us / (self._account.limit(Limit.CONCURRENCY, now_us) or 1)))
         return span_us
 
     def _no(self, limit: str, deficit: int, until: datetime, least: Want, now_us: int) -> Denied:
-        left = self._left(now_us)
+        left = self._account.left(now_us)
         return Denied(
             account=self._spec.name,
             limit=limit,
@@ -252,7 +288,7 @@ class Purse:
 
     def _by_estimate(self, least: Want, now_us: int) -> Denied:
         """The account cannot be asked: wait as long as what was last seen of it suggests."""
-        wait_s = estimated_wait_s(self._spec, self._budget, least, now_us, self._chance())
+        wait_s = estimated_wait_s(self._spec, self._account.budget, least, now_us, self._chance())
         return self._no("unreadable", 0, rate.at_us(now_us + int(wait_s * SECOND)), least, now_us)
 
     # -------------------------------------------------------------------------------------------- hearing
@@ -263,7 +299,7 @@ class Purse:
         the account's.
         """
         with self._lock:
-            now_us = self._now_us()
+            now_us = self._account.now_us()
             self.over(permit)
             self._reconcile(permit, answer, now_us)
             limited = isinstance(answer, Refused) and answer.rate_limited
@@ -274,7 +310,7 @@ class Purse:
             if not (isinstance(answer, Refused) and (answer.unsent or answer.auth)):
                 self._health.note(permit.sent_us, failed=failed, refused=limited)
             self._heed(answer, now_us)
-            self._change(
+            self._account.change(
                 lambda terms: learned(
                     terms, permit, answer, spec=self._spec, health=self._health, now_us=now_us, refused_key=refused_key
                 )
@@ -284,54 +320,22 @@ class Purse:
             if refused_key:
                 # Later than the next probes: whether the key is good again is for others to find out.
                 return self._after_trouble("shut", permit, now_us, least_us=now_us + WORKS_US)
-            if failed and self._budget.terms.shut is not None:
+            if failed and self._account.terms.shut is not None:
                 return self._after_trouble("shut", permit, now_us)
             return None
 
     def _heed(self, answer: Answer, now_us: int) -> None:
         """The vendor's own count: no more room than it says is left."""
         if answer.report.remaining:
-            self._told_us |= rate.told_arrivals(self._spec, self._budget.terms, answer.report.remaining, now_us)
+            self._told_us |= rate.told_arrivals(self._spec, self._account.terms, answer.report.remaining, now_us)
 
-    def _change(self, rule: Callable[[Terms], Terms | None]) -> bool:
-        """Change the terms by a rule; where somebody changed them meanwhile, by the same rule once more. True when the
-        rule's terms stand."""
-        before = self._budget.terms
-        done = False
-        try:
-            for _ in range(2):
-                seen = self._budget.terms
-                after = rule(seen)
-                if after is None:
-                    break
-                stands = self._ledger.change(self._spec, seen, after)
-                self._adopt(stands)
-                if stands.terms == after:
-                    done = True
-                    break
-        except (Unavailable, UnreadableRow) as exc:
-            self._telemetry.error("budget_unreadable", exc, account=self._spec.name)
-            return False
-        terms = self._budget.terms
-        if done and terms.shut is not None and before.shut is None:
-            self._telemetry.event("account_shut", account=self._spec.name, reason=terms.shut.reason)
-            self._telemetry.count(metrics.ACCOUNT_SHUT)
-        elif done and terms.shut is None and before.shut is not None:
-            self._telemetry.event("account_opened", account=self._spec.name)
-        return done
-
-    def _adopt(self, budget: Budget) -> None:
-        """Go on from what stands. Permits taken before trouble was known are void."""
-        terms = budget.terms
-        if terms.version != self._budget.terms.version:
-            self._refusal = None
-            if terms.shut is not None or terms.quiet_until_us > self._budget.terms.quiet_until_us:
-                self._lease.void()
-                self._turns.forget()
-        self._budget = budget
+    def _void(self) -> None:
+        """Permits and turns taken before trouble was known are worth nothing."""
+        self._lease.void()
+        self._turns.forget()
 
     def _after_trouble(self, limit: str, permit: Permit, now_us: int, least_us: int = 0) -> Denied:
-        terms = self._budget.terms
+        terms = self._account.terms
         not_before_us = max(now_us, least_us, terms.quiet_until_us, terms.shut.probe_us if terms.shut else 0)
         return self._later(limit, 0, not_before_us, Want(requests=permit.requests, tokens=permit.tokens), now_us)
 
@@ -354,7 +358,7 @@ class Purse:
                 self._mean_tokens += (used - self._mean_tokens) / 8 if self._mean_tokens else used
 
     def unsent(self, permit: Permit) -> None:
-        """The permit goes back to the lease."""
+        """The permit was not used."""
         with self._lock:
             self.over(permit)
             self.restore(permit)
@@ -363,7 +367,7 @@ class Purse:
     def give_back(self) -> None:
         """Return what the demand of the last second will not use before it is void, and every slot."""
         with self._lock:
-            now_us = self._now_us()
+            now_us = self._account.now_us()
             unused = self._lease.unused(self._mean_tokens)
             keeps = self._lease.outlived_by(self._demand.at(now_us), now_us)
             holds = self._slots.holds(now_us)
@@ -378,19 +382,9 @@ class Purse:
             except (Unavailable, UnreadableRow) as exc:
                 # Permits are void in two seconds, slots when their time is over; what is owed stays owed.
                 self._owed = max(0, owed)
-                self._telemetry.error("budget_unreadable", exc, account=self._spec.name)
+                self._account.unreadable(exc)
 
     # --------------------------------------------------------------------------------------------- knowing
     def _checked(self, answer: Permit | Denied, now_us: int) -> Checked:
-        left = self._left(now_us)
+        left = self._account.left(now_us)
         return Checked(answer=answer, available_tokens=left[Limit.TOKENS], available_requests=left[Limit.REQUESTS])
-
-    def _left(self, now_us: int) -> dict[Limit, int | None]:
-        return {limit: rate.available(self._spec, self._budget, limit, now_us) for limit in PACED}
-
-    def _now_us(self) -> int:
-        """The table's time: what this machine's clock says, less what it is ahead."""
-        return rate.us_of(self._clock.now()) - int((self._skew_s() or 0.0) * SECOND)
-
-    def _limit(self, limit: Limit, now_us: int) -> float | None:
-        return rate.limit_of(self._spec, self._budget.terms, limit, now_us)

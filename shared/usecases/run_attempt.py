@@ -47,6 +47,8 @@ from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.tally import Tally
 
 STORE_PAUSE_S = 15
+WAIT_SHARE = 0.2
+"""So much of a job's time may pass in waits for the moments of its permits; then it is put back for its turn."""
 TASK_VERSION = 1
 
 
@@ -248,7 +250,12 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         deadline=deadline,
         telemetry=worker.telemetry,
         spender=Spender(
-            job=job, budgets=worker.budgets, clock=worker.clock, telemetry=worker.telemetry, tally=worker.tally
+            job=job,
+            budgets=worker.budgets,
+            clock=worker.clock,
+            telemetry=worker.telemetry,
+            tally=worker.tally,
+            patience_s=WAIT_SHARE * max(0.0, deadline.remaining_s),
         ),
     )
     ctx = Context(

@@ -32,6 +32,11 @@ class Spending:
     open: bool = True
     told: bool = False
 
+    @property
+    def waited(self) -> bool:
+        """True when time has passed for it: what was looked at before has to be looked at again."""
+        return self.permit is not None and self.permit.wait_us > 0
+
     def spent(self) -> None:
         """The request goes out now."""
         self.open = False
@@ -66,12 +71,15 @@ class Spender:
     clock: Clock
     telemetry: Telemetry
     tally: Tally = field(default_factory=Tally)
+    patience_s: float = 0.0
+    """So long the attempt may still wait for moments of its permits, all together."""
     _repeated: dict[str, Want] = field(default_factory=dict)
     _bundles: dict[str, Permit] = field(default_factory=dict)
 
     @contextmanager
     def permit(self, vendor: str, tokens: int = 0) -> Iterator[Spending]:
-        """A permit for one request. Where there is none, the attempt ends: the job waits for its turn."""
+        """A permit for one request, after its moment was waited for, if that is near. Where there is none, the attempt
+        ends: the job waits for its turn."""
         spending = Spending(self, vendor, self._taken(vendor, tokens))
         try:
             yield spending
@@ -134,7 +142,7 @@ class Spender:
         requests = (self.job.estimated_requests or 1) if first else 1
         wanted = max(tokens, self.job.estimated_tokens or 0) if requests > 1 else tokens
         try:
-            checked = self.budgets.try_consume(vendor, wanted, requests=requests)
+            checked = self.budgets.try_consume(vendor, wanted, requests=requests, ahead_s=self.patience_s)
         except OverLimit as over:
             self.telemetry.error("over_limit", over, job_id=self.job.job_id, vendor=vendor, estimated_tokens=wanted)
             # Several calls that fit one by one, but have to be repeated together: the task should keep its answers.
@@ -145,9 +153,22 @@ class Spender:
         self._note(checked, wanted)
         if isinstance(checked.answer, Denied):
             raise EndAttempt(self.deferred(vendor, checked.answer))
-        account = checked.answer.account
-        self.telemetry.count(metrics.PERMITS, checked.answer.requests, lane=self.job.lane, account=account)
-        return self._parted(vendor, checked.answer, tokens)
+        bundle = self._at_its_moment(vendor, checked.answer)
+        self.telemetry.count(metrics.PERMITS, bundle.requests, lane=self.job.lane, account=bundle.account)
+        return self._parted(vendor, bundle, tokens)
+
+    def _at_its_moment(self, vendor: str, permit: Permit) -> Permit:
+        """The permit when its moment has come, if the account still allows it then."""
+        if not permit.wait_us:
+            return permit
+        # Clocks count milliseconds; a moment too early would be refused.
+        wait_s = -(-permit.wait_us // 1000) / 1000
+        self.patience_s -= wait_s
+        self.clock.sleep(wait_s)
+        come = self.budgets.come(vendor, permit)
+        if isinstance(come, Denied):
+            raise EndAttempt(self.deferred(vendor, come))
+        return come
 
     def _parted(self, vendor: str, bundle: Permit, tokens: int) -> Permit:
         """One request of what was taken; the rest is for this attempt's next calls."""

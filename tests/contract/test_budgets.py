@@ -60,6 +60,51 @@ def test_a_refusal_knows_its_time_to_the_microsecond(world: World, tokens: int) 
 
 
 @pytest.mark.req("X3")
+@pytest.mark.req("X4")
+@pytest.mark.parametrize("tokens", [0, 400, 5000])
+def test_a_moment_ahead_is_taken_in_one_write_and_nobody_elses(world: World, tokens: int) -> None:
+    """What the pace alone holds back is granted for exactly the moment a refusal would have told; the next one's moment
+    is later, and what lies further ahead than asked for is refused."""
+    want = Want(tokens=tokens)
+    for _ in range(2):
+        world.budgets.take(SPEC, want, least=want, now_us=NOW_US)
+    refusal = refused(world.budgets.take(SPEC, want, least=want, now_us=NOW_US))
+    ahead_us = refusal.retry_us - NOW_US
+    assert refused(world.budgets.take(SPEC, want, least=want, now_us=NOW_US, ahead_us=ahead_us - 1))
+    first = granted(world.budgets.take(SPEC, want, least=want, now_us=NOW_US, ahead_us=ahead_us))
+    assert first.at_us == refusal.retry_us
+    assert world.other_budgets().read(SPEC) == first.budget
+    other = world.other_budgets()
+    assert refused(other.take(SPEC, want, least=want, now_us=NOW_US, ahead_us=ahead_us))
+    second = granted(other.take(SPEC, want, least=want, now_us=NOW_US, ahead_us=ahead_us + 20 * SECOND))
+    assert second.at_us >= first.at_us + SECOND
+
+
+@pytest.mark.req("X4")
+def test_only_the_pace_is_taken_ahead(world: World) -> None:
+    """Quiet, a day that is spent and calls at once are no pace: nobody takes a moment behind them."""
+    quiet = feedback.changed(Terms(), NOW_US, quiet_until_us=NOW_US + SECOND)
+    world.budgets.change(SPEC, Terms(), quiet)
+    assert refused(world.budgets.take(SPEC, ONE, least=ONE, now_us=NOW_US, ahead_us=2 * SECOND)).limit == "quiet"
+    late_us = (NOW_US // DAY + 1) * DAY - SECOND
+    daily = an_account(name="daily", requests_per_day=1)
+    granted(world.budgets.take(daily, ONE, least=ONE, now_us=late_us))
+    assert refused(world.budgets.take(daily, ONE, least=ONE, now_us=late_us, ahead_us=2 * SECOND))
+    slots = an_account(name="slots", concurrency=1)
+    call = Want(requests=1, slots=1)
+    granted(world.budgets.take(slots, call, least=call, now_us=NOW_US, hold="a", hold_s=1))
+    assert refused(world.budgets.take(slots, call, least=call, now_us=NOW_US, hold="b", hold_s=1, ahead_us=2 * SECOND))
+
+
+@pytest.mark.req("X3")
+def test_a_lease_is_not_taken_ahead(world: World) -> None:
+    """More than is needed at once is taken only of what there is now."""
+    for _ in range(2):
+        granted(world.budgets.take(SPEC, ONE, least=ONE, now_us=NOW_US))
+    taken = granted(world.budgets.take(SPEC, Want(requests=2), least=ONE, now_us=NOW_US, ahead_us=2 * SECOND))
+    assert taken.want == ONE
+
+
 def test_a_refused_take_spends_no_other_limit(world: World) -> None:
     """Requests are left, tokens are not: nothing changes, and the refusal names the one that is free last."""
     granted(world.budgets.take(SPEC, Want(requests=1, tokens=1000), least=ONE, now_us=NOW_US))

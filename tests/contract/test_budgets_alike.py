@@ -57,9 +57,11 @@ changes = st.fixed_dictionaries(
         "shut": st.none(),
     },
 )
+takes = st.fixed_dictionaries(
+    {"want": wants, "hold": st.sampled_from(HOLDERS), "ahead_us": st.sampled_from([0, SECOND // 3, 2 * SECOND])}
+)
 steps: st.SearchStrategy[Step] = st.one_of(
-    st.tuples(st.just("take"), pauses, st.fixed_dictionaries({"want": wants, "hold": st.sampled_from(HOLDERS)})),
-    st.tuples(st.just("take"), pauses, st.fixed_dictionaries({"want": wants, "hold": st.sampled_from(HOLDERS)})),
+    *[st.tuples(st.just("take"), pauses, takes)] * 2,
     st.tuples(
         st.just("give_back"), pauses, st.fixed_dictionaries({"want": returns, "hold": st.sampled_from(["", *HOLDERS])})
     ),
@@ -91,7 +93,8 @@ def walked(ledger: BudgetLedger, spec: AccountSpec, walk: list[Step]) -> Iterato
             case "take":
                 want: Want = given_["want"]
                 least = replace(want, requests=min(1, want.requests), tokens=want.tokens // 2)
-                yield ledger.take(spec, want, least=least, now_us=now_us, hold=given_["hold"], hold_s=3)
+                held = {"hold": given_["hold"], "hold_s": 3, "ahead_us": given_["ahead_us"]}
+                yield ledger.take(spec, want, least=least, now_us=now_us, **held)
             case "give_back":
                 ledger.give_back(spec, given_["want"], now_us=now_us, hold=given_["hold"])
             case "reserve":

@@ -92,8 +92,10 @@ def take(
     hold: str,
     hold_s: float,
     told_us: Arrivals | None = None,
+    ahead_us: int = 0,
 ) -> Write:
-    """Take `want` if it fits, under the terms that were seen, and on top of what the vendor's count tells."""
+    """Take `want` if it fits now or within `ahead_us`, under the terms that were seen, and on top of what the vendor's
+    count tells."""
     write = Write()
     _under(write, seen.terms.version)
     for limit in PACED:
@@ -101,7 +103,7 @@ def take(
         if most is None:
             continue
         cost_us = rate.cost_us(want.of(limit), most)
-        latest_us = now_us + max(rate.burst_us(spec), cost_us) - cost_us
+        latest_us = now_us + ahead_us + max(rate.burst_us(spec), cost_us) - cost_us
         from_us = max(now_us, (told_us or {}).get(limit, 0))
         _pace(write, name, seen.arrival_us.get(limit, 0), cost_us, from_us, latest_us=latest_us)
     _count(write, spec, seen, want, now_us)

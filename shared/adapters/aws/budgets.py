@@ -57,8 +57,10 @@ class DynamoDbBudgetLedger:
         hold: str = "",
         hold_s: float = 0,
         told_us: Arrivals | None = None,
+        ahead_us: int = 0,
     ) -> Taken | Refusal:
-        """Take `want`, or the most that fits down to `least`, as far as the last look tells; or say why not.
+        """Take `want`, or the most that fits down to `least`, as far as the last look tells, or `least` for its moment;
+        or say why not.
 
         A refusal is computed from the row that refused the write, so it is exact. Where the terms themselves refuse,
         no write could be granted: they are read again, at a fifth of a write's price.
@@ -67,17 +69,32 @@ class DynamoDbBudgetLedger:
         by_terms = _refused_by_terms(spec, seen, least, now_us)
         if by_terms:
             seen = self.read(spec)
-        law = rate.take_most(spec, seen, want, least, now_us, hold=hold, hold_s=hold_s, told_us=told_us)
+
+        def by_law(seen: Budget) -> Taken | Refusal:
+            return rate.take_most(
+                spec, seen, want, least, now_us, hold=hold, hold_s=hold_s, told_us=told_us, ahead_us=ahead_us
+            )
+
+        law = by_law(seen)
         if by_terms and isinstance(law, Refusal):
             return law
         some = law.want if isinstance(law, Taken) else _worth_a_try(spec, seen, want, least, now_us)
         for _ in range(WRITES):
-            write = budget_writes.take(spec, seen, some, now_us, hold=hold, hold_s=hold_s, told_us=told_us)
+            write = budget_writes.take(
+                spec,
+                seen,
+                some,
+                now_us,
+                hold=hold,
+                hold_s=hold_s,
+                told_us=told_us,
+                ahead_us=ahead_us if some == least else 0,
+            )
             found = self._update("take", spec, write)
             if not isinstance(found, ConditionFalse):
-                return Taken(want=some, budget=found)
+                return Taken(want=some, budget=found, at_us=rate.moment_of(spec, found, some, now_us))
             seen = self._saw(spec, found.item)
-            law = rate.take_most(spec, seen, want, least, now_us, hold=hold, hold_s=hold_s, told_us=told_us)
+            law = by_law(seen)
             if isinstance(law, Refusal):
                 return law
             some = law.want

@@ -38,12 +38,21 @@ class MemoryBudgetLedger:
         hold: str = "",
         hold_s: float = 0,
         told_us: Arrivals | None = None,
+        ahead_us: int = 0,
     ) -> Taken | Refusal:
-        """Take `want`, or the most that fits down to `least`, or say why not."""
+        """Take `want`, or the most that fits down to `least`, or that for its moment, or say why not."""
         with self._lock:
             self.writes += 1
             taken = rate.take_most(
-                spec, self.read(spec), want, least, now_us, hold=hold, hold_s=hold_s, told_us=told_us
+                spec,
+                self.read(spec),
+                want,
+                least,
+                now_us,
+                hold=hold,
+                hold_s=hold_s,
+                told_us=told_us,
+                ahead_us=ahead_us,
             )
             if isinstance(taken, Refusal):
                 self.refusals += 1

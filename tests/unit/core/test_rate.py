@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.core import feedback, rate
+from shared.core import feedback, limits, rate
 from shared.core.account import MOST, AccountSpec, Limit
 from shared.core.budget import DAY, MINUTE, SECOND, Budget, Hold, Refusal, Search, Taken, Terms, Want, at_us, us_of
 from shared.core.errors import BadInput
@@ -46,24 +46,27 @@ def refused(spec: AccountSpec, budget: Budget, want: Want, now_us: int, **hold: 
     burst_s=bursts,
     asked=st.lists(st.tuples(pauses, st.integers(1, 400)), min_size=1, max_size=60),
     greedy=st.booleans(),
+    ahead_s=st.sampled_from([0, 0, 1, 2]),
 )
 def test_no_minute_has_more_than_the_limit_and_one_burst(
-    most: int, burst_s: float, asked: list[tuple[int, int]], greedy: bool
+    most: int, burst_s: float, asked: list[tuple[int, int]], greedy: bool, ahead_s: int
 ) -> None:
-    """In any sixty seconds, however they are laid: the limit and a burst, or one request where that is larger."""
+    """In any sixty seconds, however they are laid: the limit and a burst, or one request where that is larger. What is
+    taken for a moment ahead counts at its moment."""
     spec = an_account(requests_per_minute=most, tokens_per_minute=None, burst_s=burst_s)
     budget, now_us, given_ = Budget(), NOW_US, list[tuple[int, int]]()
     for pause_us, amount in asked:
         amount = min(amount, most)
         now_us += pause_us
-        answer = rate.take(spec, budget, Want(requests=amount), now_us)
+        answer = rate.take(spec, budget, Want(requests=amount), now_us, ahead_us=ahead_s * SECOND)
         if isinstance(answer, Refusal) and greedy:
             # The worst caller comes at the very first moment it may.
             now_us = answer.retry_us
             answer = rate.take(spec, budget, Want(requests=amount), now_us)
         if isinstance(answer, Taken):
+            assert now_us <= answer.at_us <= now_us + ahead_s * SECOND
             budget = answer.budget
-            given_.append((now_us, amount))
+            given_.append((answer.at_us, amount))
     largest = max((amount for _, amount in given_), default=0)
     bound = most + max(burst_s * most / 60, largest)
     for start_us, _ in given_:
@@ -306,7 +309,7 @@ def test_a_search_only_grows_and_stays_within_its_bound(base: float, cut: float,
     assert all(search.base <= part <= 1.2 for part in found)
     assert rate.searched(search, NOW_US - SECOND, 1.2) == pytest.approx(search.base)
     gain = rate.searched(search, NOW_US + 10 * SECOND, 9) - rate.searched(search, NOW_US, 9)
-    assert gain <= 10 * max(rate.RECOVER_PER_S, rate.EXPLORE_PER_S) + 1e-9
+    assert gain <= 10 * max(limits.RECOVER_PER_S, limits.EXPLORE_PER_S) + 1e-9
 
 
 # ----------------------------------------------------------------------------------------- lines and times

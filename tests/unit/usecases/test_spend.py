@@ -58,7 +58,7 @@ def test_a_refused_job_waits_with_its_time_and_reason() -> None:
 def test_the_batch_goes_on_with_the_next_job() -> None:
     """A job too dear for what is left waits; the cheap ones behind it run."""
     desk = a_desk(tokens_per_minute=30_000, requests_per_minute=600)
-    spend_tokens = desk.enqueue("ask", key="first", payload={"tokens": 250})
+    spend_tokens = desk.enqueue("ask", key="first", payload={"tokens": 1300})
     dear = desk.enqueue("ask", key="dear", payload={"tokens": 25_000})
     cheap = [desk.enqueue("ask", key=f"cheap-{n}", payload={"tokens": 100}) for n in range(5)]
     refs = [spend_tokens, dear, *cheap]

@@ -1,0 +1,60 @@
+"""Which limit of an account holds now: the operator's, the vendor's, the configured one, or what a search has found."""
+
+from __future__ import annotations
+
+from shared.core.account import PACED, AccountSpec, Limit
+from shared.core.budget import SECOND, Search, Terms
+
+
+def limit_of(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
+    """The limit that holds now: the operator's if it is lower, else our share of what the vendor tells, else the
+    configured one times what the search has found. A part of a limit is never less than one."""
+    most = _told_limit(spec, terms, limit, now_us)
+    # Kept by the minute of a clock, whatever the vendor calls one.
+    return most * 60 / spec.minute_s if most is not None and limit in PACED else most
+
+
+def _told_limit(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
+    told, pinned, configured = terms.told.get(limit), terms.pinned.get(limit), spec.configured(limit)
+    if told is None and pinned is None and configured is None:
+        return None
+    if told is not None:
+        base: float | None = max(1.0, told * spec.share)
+    elif configured is not None and limit in PACED and terms.search is not None:
+        base = max(1.0, configured * searched(terms.search, now_us, spec.explore))
+    elif configured is not None and limit in PACED:
+        base = float(configured)
+    else:
+        base = configured
+    if pinned is not None:
+        return min(base, float(pinned)) if base is not None else float(pinned)
+    return base
+
+
+def stricter(spec: AccountSpec, before: Terms, after: Terms, now_us: int) -> bool:
+    """True when the account was shut, made quiet or given a lower limit."""
+    if after.shut is not None or after.quiet_until_us > before.quiet_until_us:
+        return True
+    limits = ((limit_of(spec, before, limit, now_us), limit_of(spec, after, limit, now_us)) for limit in Limit)
+    return any(then is not None and (was is None or then < was) for was, then in limits)
+
+
+def searched(search: Search, now_us: int, explore: float) -> float:
+    """The part of the configured limits to try now: back to just below where it was refused, then on in small
+    even steps. Additive, and a function of time: growing costs no write."""
+    seconds = max(0, now_us - search.since_us) / SECOND
+    near = search.top * NEAR
+    if search.base < near:
+        climb_s = (near - search.base) / RECOVER_PER_S
+        if seconds < climb_s:
+            return search.base + RECOVER_PER_S * seconds
+        seconds -= climb_s
+        start = near
+    else:
+        start = search.base
+    return min(explore, start + EXPLORE_PER_S * seconds)
+
+
+RECOVER_PER_S = 0.02
+EXPLORE_PER_S = 0.004
+NEAR = 0.97

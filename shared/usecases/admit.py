@@ -10,12 +10,13 @@ from shared.contract import metrics
 from shared.core import lifecycle
 from shared.core.admission import BudgetGate
 from shared.core.admission import admit as ask
-from shared.core.errors import RowMoved, UnknownLane, UnreadableRow
+from shared.core.errors import UnknownLane, UnreadableRow
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import Message, dead_letter_of, message_of
 from shared.core.ports import Clock, DeadLetterQueues, JobStore, LaneQueues, Telemetry
 from shared.usecases.persist import persist
+from shared.usecases.try_move import try_move
 from shared.usecases.view import Viewer
 
 AHEAD_S, AHEAD_ALONE_S = 2, 60
@@ -97,7 +98,7 @@ def _consider(
     try:
         if viewer.lane(job.lane).run is not None:
             # A run takes it when its turn comes; nobody sends it.
-            _move(job, lifecycle.held(job, "run", now), jobs, clock)
+            try_move(job, lifecycle.held(job, "run", now), jobs=jobs, clock=clock, telemetry=telemetry)
             done.held += 1
             return
         view = viewer.of(job.lane, job.task)
@@ -105,7 +106,7 @@ def _consider(
         telemetry.error("job_of_unknown_lane", exc, job_id=job.job_id)
         orphan = LaneSpec(name="unknown", tasks=("unknown",))
         after = lifecycle.failed_unclaimed(job, orphan, now, Category.POISON, "unknown_lane")
-        _move(job, after, jobs, clock)
+        try_move(job, after, jobs=jobs, clock=clock, telemetry=telemetry)
         done.isolated += 1
         return
     verdict = ask(job, view, now)
@@ -118,7 +119,8 @@ def _consider(
         return
     if verdict.blocked is not None and verdict.blocked.gate == BudgetGate.name:
         viewer.left_behind(view.lane, job.task)
-    _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
+    held = lifecycle.held(job, verdict.reason or "", now)
+    try_move(job, held, jobs=jobs, clock=clock, telemetry=telemetry)
     done.held += 1
     telemetry.count(metrics.HELD, lane=job.lane)
 
@@ -137,15 +139,8 @@ def _send(
     refused = {message.job_id for message in persist(lambda: queues.send(messages), clock)}
     for job, _ in ready:
         if job.job_id in refused:
-            _move(job, lifecycle.held(job, f"send:{lane}", clock.now()), jobs, clock)
+            held = lifecycle.held(job, f"send:{lane}", clock.now())
+            try_move(job, held, jobs=jobs, clock=clock, telemetry=telemetry)
             done.held += 1
     done.sent += len(ready) - len(refused)
     telemetry.count(metrics.ADMITTED, len(ready) - len(refused), lane=lane)
-
-
-def _move(before: Job, after: Job, jobs: JobStore, clock: Clock) -> None:
-    try:
-        persist(lambda: jobs.move(before, after), clock)
-    except RowMoved:
-        # An old image: whoever moved the row since has taken care of it.
-        return

@@ -15,13 +15,14 @@ from enum import StrEnum
 from shared.contract import metrics
 from shared.core import lifecycle
 from shared.core.batch_ports import BatchStore
-from shared.core.errors import RowMoved, UnreadableRow
+from shared.core.errors import UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import dead_letter_of, message_of
 from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, LaneQueues, Telemetry
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
+from shared.usecases.try_move import try_move
 
 UNTOUCHED_S = 3600
 PEEK_LIMIT = 10_000
@@ -196,12 +197,7 @@ class Auditor:
             return None
 
     def _moved(self, before: Job, after: Job) -> bool:
-        """False when somebody else moved the job first."""
-        try:
-            persist(lambda: self.jobs.move(before, after), self.clock)
-        except RowMoved:
-            return False
-        return True
+        return try_move(before, after, jobs=self.jobs, clock=self.clock, telemetry=self.telemetry)
 
     def _dead_letters_of(self, failed: list[Job], report: AuditReport, repair: bool) -> None:
         for name in self.lanes:

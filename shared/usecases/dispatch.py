@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 
 from shared.core import lifecycle
 from shared.core.admission import BudgetGate, CapacityGate
 from shared.core.admission import admit as ask
-from shared.core.errors import RowMoved, UnreadableRow
+from shared.core.errors import UnknownLane, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import Message, message_of
 from shared.core.ports import Clock, JobStore, LaneQueues, Telemetry, WaitingEntry
+from shared.usecases.nominees import Nominees
 from shared.usecases.persist import persist
+from shared.usecases.try_move import try_move
 from shared.usecases.view import Viewer
 
 MAX_DELAY_S = 900
@@ -55,11 +58,22 @@ class Dispatched:
         }
 
 
+@dataclass(slots=True)
+class Run:
+    """What a run of several looks remembers of one lane."""
+
+    sent: set[tuple[str, int, datetime]] = field(default_factory=set)
+    """Rows whose message went out, by id, fence and last write: one that still stands so is not sent again."""
+    passed: set[WaitingEntry] = field(default_factory=set)
+    """Entries whose row nobody can act on: told once, and passed over from then on."""
+
+
 def dispatch(
     lane: LaneSpec,
     *,
     look_ahead_s: float,
     horizon_s: float = 0,
+    run: Run | None = None,
     limit: int,
     stop_at: datetime,
     jobs: JobStore,
@@ -74,18 +88,21 @@ def dispatch(
     The index only nominates: each job is read again and asked for again. Its message is sent first and it leaves
     the index after that, so a crash in between sends once more, which the claim meets, and loses nothing.
     """
-    done = Dispatched()
+    done, run = Dispatched(), run or Run()
     now = clock.now()
-    entries = in_turn(jobs.waiting(lane, due_before=now + timedelta(seconds=look_ahead_s), limit=limit), now)[:limit]
+    due_before = now + timedelta(seconds=look_ahead_s)
+    entries = Nominees(
+        lambda most: in_turn(jobs.waiting(lane, due_before=due_before, limit=most), now)[:most], limit, run.passed
+    )
     turns: dict[str, WaitingEntry] = {}
-    if lane.accounts and len(entries) >= limit:
+    if lane.accounts and entries.full:
         done.paced += 1
-        turns = _turns_behind(entries, lane, now, horizon_s, limit, jobs)
+        turns = _turns_behind(entries.window, lane, now, horizon_s, limit, jobs)
     ready: list[tuple[Job, Message]] = []
     full: set[str] = set()
     """Tasks at the end of whose line a turn is too far off."""
     looks = LOOKS_PAST if lane.task_vendors else 0
-    for entry in (*turns.values(), *entries):
+    for entry in chain(turns.values(), entries):
         if clock.now() >= stop_at:
             break
         if lane.accounts and entry.due > now + timedelta(seconds=horizon_s):
@@ -100,7 +117,7 @@ def dispatch(
                 continue
             looks -= 1
         done.nominated += 1
-        job = _nominee(entry, jobs, clock, telemetry)
+        job = _nominee(entry, lane, run, viewer, jobs, clock, telemetry)
         if job is None:
             done.stale_nominations += 1
             continue
@@ -118,7 +135,8 @@ def dispatch(
             if paced and job.permit_at is None:
                 full.add(job.task)
             if job.blocked_by != verdict.reason:
-                _move(job, lifecycle.held(job, verdict.reason or "", now), jobs, clock)
+                held = lifecycle.held(job, verdict.reason or "", now)
+                try_move(job, held, jobs=jobs, clock=clock, telemetry=telemetry)
             if verdict.closed(CapacityGate.name):
                 # The lane's queue is full for everybody: nobody behind is worth a read.
                 break
@@ -130,9 +148,9 @@ def dispatch(
         ready.append((job, message_of(job, delay_s=min(MAX_DELAY_S, wait_s))))
         viewer.sent(job, turn)
         if len(ready) == SEND_EACH:
-            done.sent += _hand_off(ready, jobs, queues, clock)
+            done.sent += _hand_off(ready, run, jobs, queues, clock, telemetry)
             ready = []
-    done.sent += _hand_off(ready, jobs, queues, clock)
+    done.sent += _hand_off(ready, run, jobs, queues, clock, telemetry)
     if done.paced:
         for task in full or (None,):
             viewer.left_behind(lane, task)
@@ -169,31 +187,57 @@ def _turns_behind(
     return {entry.job_id: entry for entry in near if entry.timed and entry.job_id not in known}
 
 
-def _nominee(entry: WaitingEntry, jobs: JobStore, clock: Clock, telemetry: Telemetry) -> Job | None:
+def _nominee(
+    entry: WaitingEntry,
+    lane: LaneSpec,
+    run: Run,
+    viewer: Viewer,
+    jobs: JobStore,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> Job | None:
+    """The job, if there is something to do for it in this lane."""
     try:
         job = persist(lambda: jobs.get(entry.job_id), clock)
-    except UnreadableRow as exc:
+        if job is None or job.status is not Status.QUEUED or job.due != entry.due:
+            return None
+        if job.lane != lane.name:
+            # It stands in a line that is not its own, where nobody asks its lane: that one takes it from here.
+            viewer.lane(job.lane)
+            own = lifecycle.held(job, job.blocked_by or "", clock.now())
+            try_move(job, own, jobs=jobs, clock=clock, telemetry=telemetry)
+            return None
+    except (UnreadableRow, UnknownLane) as exc:
         telemetry.error("row_unreadable", exc, job_id=entry.job_id)
+        run.passed.add(entry)
         return None
-    if job is None or job.status is not Status.QUEUED or job.due != entry.due:
+    if _as_sent(job) in run.sent:
+        # Its hand-off was not written, and nobody has moved it: it is told, and waits for an operator.
+        run.passed.add(entry)
         return None
     return job
 
 
-def _hand_off(ready: list[tuple[Job, Message]], jobs: JobStore, queues: LaneQueues, clock: Clock) -> int:
+def _as_sent(job: Job) -> tuple[str, int, datetime]:
+    return job.job_id, job.fence, job.updated_at
+
+
+def _hand_off(
+    ready: list[tuple[Job, Message]],
+    run: Run,
+    jobs: JobStore,
+    queues: LaneQueues,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> int:
     """Send, then let each sent job leave the index; a refused one stays and is nominated again."""
     if not ready:
         return 0
     refused = {message.job_id for message in persist(lambda: queues.send([message for _, message in ready]), clock)}
     for job, _ in ready:
         if job.job_id not in refused:
+            run.sent.add(_as_sent(job))
             # A worker may have claimed it already: then it has left the index by that.
-            _move(job, lifecycle.handed_off(job, clock.now()), jobs, clock)
+            gone = lifecycle.handed_off(job, clock.now())
+            try_move(job, gone, jobs=jobs, clock=clock, telemetry=telemetry)
     return len(ready) - len(refused)
-
-
-def _move(before: Job, after: Job, jobs: JobStore, clock: Clock) -> None:
-    try:
-        persist(lambda: jobs.move(before, after), clock)
-    except RowMoved:
-        return

@@ -16,13 +16,14 @@ from shared.core.account import AccountSpec
 from shared.core.batch import Batch, BatchState, Member, NoWord
 from shared.core.batch_ports import BatchProvider, BatchStore
 from shared.core.budget import Want
-from shared.core.errors import BatchMoved, RowMoved, Unavailable, UnreadableRow
+from shared.core.errors import BatchMoved, Unavailable, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.outcome import Retry, Submitted
 from shared.core.ports import BudgetLedger, Clock, JobStore, Telemetry
 from shared.usecases.persist import persist
 from shared.usecases.take_run import RunCounts
+from shared.usecases.try_move import try_move
 
 HOLD_S = 26 * 3600.0
 """How long a batch may hold its tokens at most: a provider's day, and time to collect it."""
@@ -142,11 +143,7 @@ class BatchKeeper:
 
     def move(self, before: Job, after: Job) -> bool:
         """False when somebody else moved the job first."""
-        try:
-            persist(lambda: self.jobs.move(before, after), self.clock)
-        except RowMoved:
-            return False
-        return True
+        return try_move(before, after, jobs=self.jobs, clock=self.clock, telemetry=self.telemetry)
 
     def send_back(self, batch: Batch, reason: str, counts: RunCounts, *, until: datetime | None = None) -> None:
         """The provider does not have it: its jobs go back and it ends. `until`: as overflow, no attempt used."""

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from shared.contract import metrics
 from shared.core import lifecycle
-from shared.core.errors import RowMoved
+from shared.core.errors import UnreadableRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
 from shared.core.ports import Clock, EffectStore, JobStore, Telemetry
 from shared.usecases.persist import persist
+from shared.usecases.try_move import try_move
 
 
 def recover(
     job: Job, lane: LaneSpec, *, jobs: JobStore, effects: EffectStore, clock: Clock, telemetry: Telemetry
 ) -> Job | None:
-    """The job after its recovery, or None when somebody else moved it first."""
-    open_intent = any(row.open for row in persist(lambda: effects.of_job(job.job_id), clock))
-    after = lifecycle.recovered(job, lane, clock.now(), open_intent=open_intent)
+    """The job after its recovery, or None when somebody else moved it first, or a row of it cannot be read."""
     try:
-        persist(lambda: jobs.move(job, after), clock)
-    except RowMoved:
+        open_intent = any(row.open for row in persist(lambda: effects.of_job(job.job_id), clock))
+    except UnreadableRow as exc:
+        # Perhaps the vendor has it: nobody goes on before somebody could read that.
+        telemetry.error("row_unreadable", exc, job_id=job.job_id)
+        return None
+    after = lifecycle.recovered(job, lane, clock.now(), open_intent=open_intent)
+    if not try_move(job, after, jobs=jobs, clock=clock, telemetry=telemetry):
         return None
     telemetry.event("claim_recovered", job_id=job.job_id, lane=job.lane, status=after.status, fence=after.fence)
     telemetry.count(metrics.STALE, lane=job.lane)

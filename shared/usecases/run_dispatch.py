@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from shared.core.account import AccountSpec, Limit
 from shared.core.lane import LaneSpec
 from shared.core.ports import Clock, JobStore, LaneQueues, Telemetry
-from shared.usecases.dispatch import Dispatched, dispatch
+from shared.usecases.dispatch import Dispatched, Run, dispatch
 from shared.usecases.view import Viewer
 
 STEP_S, STEP_SHUT_S = 1.0, 0.5
@@ -41,6 +41,7 @@ def run_dispatch(
     """The counts of one run, by lane; lanes whose jobs are taken by runs of their own are left to those."""
     lanes = {name: lane for name, lane in lanes.items() if lane.run is None}
     counts: Counter[str] = Counter()
+    runs = {name: Run() for name in lanes}
     next_run = clock.now() + timedelta(seconds=period_s)
 
     def once(lane: LaneSpec, horizon_s: float) -> Dispatched:
@@ -48,6 +49,7 @@ def run_dispatch(
             lane,
             look_ahead_s=period_s + LOOK_AHEAD_MARGIN_S,
             horizon_s=horizon_s,
+            run=runs[lane.name],
             # As many as the task that is held back least could start.
             limit=max(_limit(viewer.accounts_of(lane, task), horizon_s, clock.now()) for task in lane.tasks),
             stop_at=stop_at,

@@ -12,7 +12,6 @@ from itertools import islice
 
 from shared.core import lifecycle
 from shared.core.cohort import NO_SIGNATURE
-from shared.core.errors import RowMoved
 from shared.core.job import NATIVE, Category, Job
 from shared.core.message import QueueDepth
 from shared.core.native import SKEW, Begin, MoveState, MoveTask, decide_native
@@ -22,6 +21,7 @@ from shared.core.redrive import MOST_OPEN, Decision, Look, Release, Room, Stop, 
 from shared.core.switches import scopes_of
 from shared.usecases.persist import persist
 from shared.usecases.run_redrive import ABORTED, Run
+from shared.usecases.try_move import try_move
 
 LOOKED_AT = 200
 """Jobs under way that are looked at each time: thousands may be, and all of them have their turn."""
@@ -162,9 +162,5 @@ class NativeRun(Run):
         return Fate.WITHDRAWN if self._moved(job, after) else None
 
     def _moved(self, job: Job, after: Job) -> bool:
-        try:
-            persist(lambda: self.with_.jobs.move(job, after), self.with_.clock)
-        except RowMoved:
-            # Claimed meanwhile: its letter had been moved after all.
-            return False
-        return True
+        """False when it was claimed meanwhile: its letter had been moved after all."""
+        return try_move(job, after, jobs=self.with_.jobs, clock=self.with_.clock, telemetry=self.with_.telemetry)

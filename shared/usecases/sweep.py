@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from shared.core import lifecycle
 from shared.core.batch import BatchState
 from shared.core.batch_ports import BatchStore
-from shared.core.errors import RowMoved, UnreadableRow
+from shared.core.errors import UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import dead_letter_of
-from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, Telemetry
+from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, Telemetry, WaitingEntry
+from shared.usecases.nominees import Nominees
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
+from shared.usecases.try_move import try_move
 
 LIMIT = 500
 OVERDUE_S = 300
@@ -51,28 +54,14 @@ def sweep(
     for minutes and still wait."""
     done = Swept()
     now = clock.now()
-    stale_before = now - timedelta(seconds=lane.claim_timeout_s)
-    stale = jobs.claimed_by_runs(lane, before=stale_before, limit=LIMIT)
-    kept: frozenset[tuple[str, int]] = frozenset()
-    if stale and batches is not None:
-        try:
-            kept = _in_batches(lane, batches, clock)
-            # Those that are kept must not hide the dead ones behind them.
-            stale = jobs.claimed_by_runs(lane, before=stale_before, limit=LIMIT + len(kept))
-        except UnreadableRow as exc:
-            # Perhaps the batch that nobody can read has them: nobody is sent back before an operator has looked.
-            telemetry.error("batch_unreadable", exc, lane=lane.name)
-            stale = []
-    for entry in stale:
-        job = _row(entry.job_id, jobs, clock, telemetry)
-        if job is not None and lifecycle.is_stale(job, lane, now) and (job.job_id, job.fence) not in kept:
-            done.recovered += (
-                recover(job, lane, jobs=jobs, effects=effects, clock=clock, telemetry=telemetry) is not None
-            )
-    for entry in jobs.letters_missing(lane, before=now, limit=LIMIT):
-        job = _row(entry.job_id, jobs, clock, telemetry)
+    for dead in _dead_claims(lane, now, jobs, batches, clock, telemetry):
+        if recover(dead, lane, jobs=jobs, effects=effects, clock=clock, telemetry=telemetry):
+            done.recovered += 1
+    letters = Nominees(lambda most: jobs.letters_missing(lane, before=now, limit=most), LIMIT)
+    for entry in letters:
+        job = _row(entry, letters, jobs, clock, telemetry)
         if job is not None and job.status is Status.FAILED and job.waits:
-            done.letters += _send_letter(job, jobs, dead_letters, clock)
+            done.letters += _send_letter(job, jobs, dead_letters, clock, telemetry)
     if lane.run is not None:
         # Waiting for the next run is no delay.
         return done
@@ -83,33 +72,54 @@ def sweep(
     return done
 
 
-def _in_batches(lane: LaneSpec, batches: BatchStore, clock: Clock) -> frozenset[tuple[str, int]]:
+def _dead_claims(
+    lane: LaneSpec, now: datetime, jobs: JobStore, batches: BatchStore | None, clock: Clock, telemetry: Telemetry
+) -> Iterator[Job]:
+    """Claims of runs that are over, as far as no batch has them. Who is not dead does not hide the dead ones behind."""
+    before = now - timedelta(seconds=lane.claim_timeout_s)
+    claims = Nominees(lambda most: jobs.claimed_by_runs(lane, before=before, limit=most), LIMIT)
+    kept = _in_batches(lane, batches, clock, telemetry) if claims.window and batches is not None else frozenset()
+    if kept is None:
+        return
+    for entry in claims:
+        job = _row(entry, claims, jobs, clock, telemetry)
+        if job is not None and lifecycle.is_stale(job, lane, now) and (job.job_id, job.fence) not in kept:
+            yield job
+        else:
+            claims.passed.add(entry)
+
+
+def _in_batches(
+    lane: LaneSpec, batches: BatchStore, clock: Clock, telemetry: Telemetry
+) -> frozenset[tuple[str, int]] | None:
     """Claims that a batch under way was begun with: perhaps the provider has them. The next run finds out by the tag;
-    sent back now they might be paid for twice."""
-    return frozenset(
-        (member.job_id, member.fence)
-        for batch in persist(lambda: batches.under_way(lane.name), clock)
-        if batch.state is not BatchState.HANDED
-        for member in persist(lambda: batches.members(batch.tag), clock)  # noqa: B023
-    )
+    sent back now they might be paid for twice. None when a batch cannot be read: perhaps that one has them, and nobody
+    is sent back before an operator has looked."""
+    try:
+        return frozenset(
+            (member.job_id, member.fence)
+            for batch in persist(lambda: batches.under_way(lane.name), clock)
+            if batch.state is not BatchState.HANDED
+            for member in persist(lambda: batches.members(batch.tag), clock)  # noqa: B023
+        )
+    except UnreadableRow as exc:
+        telemetry.error("batch_unreadable", exc, lane=lane.name)
+        return None
 
 
-def _send_letter(job: Job, jobs: JobStore, dead_letters: DeadLetterQueues, clock: Clock) -> bool:
+def _send_letter(job: Job, jobs: JobStore, dead_letters: DeadLetterQueues, clock: Clock, telemetry: Telemetry) -> bool:
     """Sent first, then noted: a second letter does no harm, a missing one does. While somebody's move task runs it may
-    be moved again at once; then the next sweep sends it again."""
+    be moved again at once; then the next sweep sends it again. Replayed, dismissed or resolved meanwhile: triage
+    removes a letter that nobody needs."""
     if persist(lambda: dead_letters.send([dead_letter_of(job)]), clock):
         return False
-    try:
-        persist(lambda: jobs.move(job, lifecycle.letter_sent(job)), clock)
-    except RowMoved:
-        # Replayed, dismissed or resolved meanwhile: triage removes a letter that nobody needs.
-        return False
-    return True
+    return try_move(job, lifecycle.letter_sent(job), jobs=jobs, clock=clock, telemetry=telemetry)
 
 
-def _row(job_id: str, jobs: JobStore, clock: Clock, telemetry: Telemetry) -> Job | None:
+def _row(entry: WaitingEntry, nominees: Nominees, jobs: JobStore, clock: Clock, telemetry: Telemetry) -> Job | None:
     try:
-        return persist(lambda: jobs.get(job_id), clock)
+        return persist(lambda: jobs.get(entry.job_id), clock)
     except UnreadableRow as exc:
-        telemetry.error("row_unreadable", exc, job_id=job_id)
+        telemetry.error("row_unreadable", exc, job_id=entry.job_id)
+        nominees.passed.add(entry)
         return None

@@ -15,6 +15,7 @@ from shared.core.ports import Claimed, Clock, JobStore, NotClaimed, Telemetry, W
 from shared.core.run import LOOK_AHEAD, Mode, RunConfig
 from shared.core.switches import lane_scopes
 from shared.usecases.deadline import Deadline
+from shared.usecases.nominees import Nominees
 from shared.usecases.persist import persist
 from shared.usecases.switchboard import SwitchBoard
 
@@ -70,18 +71,14 @@ def take(
     the caller has put back at once because a switch holds them; others go in their place."""
     run = run_of(lane)
     now = clock.now()
-    found = persist(
-        lambda: jobs.waiting(
-            lane,
-            due_before=run.look_until(now),
-            limit=LOOK_AHEAD * run.max_jobs_per_run,
-            line=lane.line(mode),
-        ),
-        clock,
+    until, line = run.look_until(now), lane.line(mode)
+    nominees = Nominees(
+        lambda most: run.in_order(persist(lambda: jobs.waiting(lane, due_before=until, limit=most, line=line), clock)),
+        LOOK_AHEAD * run.max_jobs_per_run,
     )
     seen: set[str] = set()
     claimed = 0
-    for entry in run.in_order(found):
+    for entry in nominees:
         if claimed - len(spared) >= run.max_jobs_per_run:
             return
         if deadline.remaining_s <= 0:
@@ -92,6 +89,8 @@ def take(
             continue
         seen.add(entry.job_id)
         claim = _claim(lane, entry, run, run_id, jobs, clock, telemetry)
+        if claim is None:
+            nominees.passed.add(entry)
         if isinstance(claim, Claimed):
             claimed += 1
             telemetry.count(metrics.ADMITTED, lane=lane.name)

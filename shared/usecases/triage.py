@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shared.contract import envelope
 from shared.core import lifecycle
-from shared.core.errors import RowMoved, UnreadableRow
+from shared.core.errors import UnreadableRow
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import DeadMessage
@@ -14,6 +14,7 @@ from shared.core.ports import Clock, ContentStore, DeadLetterQueues, EffectStore
 from shared.usecases.persist import persist
 from shared.usecases.quarantine import quarantine
 from shared.usecases.recover import recover
+from shared.usecases.try_move import try_move
 
 HIDE_S = 45
 LIMIT = 100
@@ -96,9 +97,7 @@ class Triage:
         after = lifecycle.failed_unclaimed(
             job, lane, self.clock.now(), Category.INFRASTRUCTURE, "receives_without_claim"
         )
-        try:
-            persist(lambda: self.jobs.move(job, after), self.clock)
-        except RowMoved:
+        if not try_move(job, after, jobs=self.jobs, clock=self.clock, telemetry=self.telemetry):
             return False
         done.infrastructure += 1
         self.telemetry.event("dead_letter_labelled", job_id=job.job_id, lane=lane.name, category=after.category)

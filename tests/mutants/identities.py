@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 ROWS = "shared/adapters/rows.py"
+DISPATCH = "shared/usecases/dispatch.py"
+ODD_ROWS = ("tests/unit/usecases/test_odd_rows.py",)
 ODD_KEYS = ("tests/contract/test_jobs_odd_keys.py",)
 
 IDENTITIES: tuple[Mutant, ...] = (
@@ -39,5 +41,69 @@ IDENTITIES: tuple[Mutant, ...] = (
         new="            found += _readable(items)\n            if len(found) + len(items) >= limit:",
         faults=("C10",),
         tests=ODD_KEYS,
+    ),
+    Mutant(
+        name="a_row_that_stands_as_it_was_sent_is_sent_again",
+        file=DISPATCH,
+        old="    if _as_sent(job) in run.sent:",
+        new="    if False:",
+        faults=("C10",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="whoever_was_sent_once_is_passed_over",
+        file=DISPATCH,
+        old="    return job.job_id, job.fence, job.updated_at",
+        new="    return job.job_id, 0, job.created_at",
+        faults=("C10",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="a_line_is_a_witness_of_the_lane",
+        file=DISPATCH,
+        old="        if job.lane != lane.name:",
+        new="        if False:",
+        faults=("C10",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="rows_that_nobody_can_read_fill_the_window",
+        file="shared/usecases/nominees.py",
+        old="        most = self._limit + len(self.passed)",
+        new="        most = self._limit",
+        faults=("C10",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="one_look_is_enough",
+        file="shared/usecases/nominees.py",
+        old="            if len(self.passed) == known or not self.full:",
+        new="            if len(self.passed) >= known:",
+        faults=("C10",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="a_row_that_cannot_be_moved_is_not_told",
+        file="shared/usecases/try_move.py",
+        old="        if moved.current == before:",
+        new="        if False:",
+        faults=("C10",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="a_row_that_becomes_unreadable_ends_the_run",
+        file="shared/usecases/try_move.py",
+        old="    except UnreadableRow as exc:",
+        new="    except ZeroDivisionError as exc:",
+        faults=("K1",),
+        tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="an_unreadable_effect_counts_as_none",
+        file="shared/usecases/recover.py",
+        old='        telemetry.error("row_unreadable", exc, job_id=job.job_id)\n        return None',
+        new="        open_intent = False",
+        faults=("K1",),
+        tests=ODD_ROWS,
     ),
 )

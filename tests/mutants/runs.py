@@ -66,8 +66,8 @@ RUN_FAULTS: tuple[Mutant, ...] = (
     Mutant(
         name="a_run_reads_the_whole_backlog",
         file=TAKE,
-        old="            limit=LOOK_AHEAD * run.max_jobs_per_run,",
-        new="            limit=1_000_000,",
+        old="        LOOK_AHEAD * run.max_jobs_per_run,",
+        new="        1_000_000,",
         reqs=("R7",),
         tests=(USECASES,),
     ),

@@ -34,7 +34,7 @@ from shared.usecases.audit import Auditor
 from shared.usecases.budgets import Budgets
 from shared.usecases.context import Task
 from shared.usecases.deadline import Deadline
-from shared.usecases.dispatch import Dispatched, dispatch
+from shared.usecases.dispatch import Dispatched, Run, dispatch
 from shared.usecases.enqueue import Enqueue, JobRef, enqueue
 from shared.usecases.resolve_unknown import Resolver
 from shared.usecases.run_attempt import Answer, Worker, run_attempt
@@ -152,13 +152,20 @@ class Desk:
         )
 
     def dispatch(
-        self, *, look_ahead_s: int = 75, limit: int = 100, run_s: float = 50, horizon_s: float = 4
+        self,
+        *,
+        look_ahead_s: int = 75,
+        limit: int = 100,
+        run_s: float = 50,
+        horizon_s: float = 4,
+        run: Run | None = None,
     ) -> Dispatched:
         return dispatch(
             self.lane,
             look_ahead_s=look_ahead_s,
             horizon_s=horizon_s,
             limit=limit,
+            run=run,
             stop_at=self.clock.now() + timedelta(seconds=run_s),
             jobs=self.jobs,
             queues=self.queues,

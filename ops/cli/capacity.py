@@ -11,8 +11,9 @@ import typer
 from ops.cli.command import Asked, command, group
 from ops.cli.moments import span_of
 from ops.cli.show import NOTHING, Column, ago, span, styled, table
+from ops.cli.trouble import problem_of
 from shared.core.capacity import CapacityState
-from shared.core.errors import BadInput
+from shared.core.errors import BadInput, UnreadableRow
 from shared.core.lane import LaneSpec
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show(
     stage = asked.stage()
     lanes = [one for one in stage.lanes.values() if one.run is None] if lane is None else [with_workers(stage, lane)]
     now = stage.clock.now()
-    pages = [page(one, stage.control.capacity(one.name), now) for one in lanes]
+    pages = [_read_page(stage, one, now) for one in lanes]
     events = stage.history.of(f"capacity/{lane}", limit=HISTORY) if lane is not None else []
     if asked.out.json:
         asked.out.document({"lanes": pages, **({"history": events} if lane is not None else {})})
@@ -50,7 +51,7 @@ def show(
     rows = [
         (
             one["lane"],
-            *(str(one[name]) for name in ("cap", "floor", "baseline", "ceiling")),
+            *("?" if one[name] is None else str(one[name]) for name in ("cap", "floor", "baseline", "ceiling")),
             span(one["queue_age_s"]),
             one["severity"],
             one["reason"] or NOTHING,
@@ -59,6 +60,9 @@ def show(
         for one in pages
     ]
     asked.out.say(table(["lane", *numbers, "severity", "because", "pinned"], rows))
+    for one in pages:
+        if one["problem"]:
+            asked.out.warn(one["problem"])
     if events:
         asked.out.say("", table(["when", "from", "to", "because", "guardrails", "by"], [_row(e, now) for e in events]))
 
@@ -102,14 +106,28 @@ def pin(
     _tell(asked, stage, spec, state, f"{lane} is pinned at {cap} until {until:%d %b %H:%M} UTC.")
 
 
-@command(app, "unpin", examples=('penstock capacity unpin support --why "the vendor is well again"',))
-def unpin(asked: Asked, lane: Lane, why: Why) -> None:
+@command(
+    app,
+    "unpin",
+    examples=(
+        'penstock capacity unpin support --why "the vendor is well again"',
+        'penstock capacity unpin support --reset --why "its row cannot be read"',
+    ),
+)
+def unpin(
+    asked: Asked,
+    lane: Lane,
+    why: Why,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Begin its row anew, at the baseline: for one that cannot be read.")
+    ] = False,
+) -> None:
     """Take a pin away: the governor decides again, from the cap as it stands."""
-    from shared.usecases.pin_cap import unpin_cap
+    from shared.usecases.pin_cap import reset_cap, unpin_cap
 
     stage = asked.stage()
     spec = with_workers(stage, lane)
-    state = unpin_cap(
+    state = (reset_cap if reset else unpin_cap)(
         spec, by=stage.caller.arn, why=why, control=stage.control, history=stage.history, clock=stage.clock
     )
     _tell(asked, stage, spec, state, f"{lane} has no pin; its cap is {state.cap} until the next decision.")
@@ -128,6 +146,15 @@ def with_workers(stage: Stage, name: str) -> LaneSpec:
     return lane
 
 
+def _read_page(stage: Stage, lane: LaneSpec, now: datetime) -> dict[str, Any]:
+    """A lane's page; one whose row cannot be read says so, and how to begin it anew."""
+    try:
+        return page(lane, stage.control.capacity(lane.name), now)
+    except UnreadableRow as exc:
+        problem = f"{problem_of(exc).sentence}. Until then the lane stays as it is, and its baseline counts."
+        return {**page(lane, None, now), "cap": None, "severity": "unknown", "problem": problem}
+
+
 def page(lane: LaneSpec, kept: CapacityState | None, now: datetime) -> dict[str, Any]:
     """A lane's capacity as it stands, for people and programs."""
     state = kept or CapacityState(cap=lane.baseline)
@@ -144,6 +171,7 @@ def page(lane: LaneSpec, kept: CapacityState | None, now: datetime) -> dict[str,
         "decided_at": state.looked_at,
         "changed_at": state.changed_at,
         "pin": None if (pin := state.pinned(now)) is None else asdict(pin),
+        "problem": None,
     }
 
 

@@ -56,11 +56,11 @@ def show(
         _history(asked, stage, check_scope(scope))
         return
     switches = sorted(stage.control.switches().entries.values(), key=lambda one: (-one.level, one.scope))
-    caps = {lane.name: (stage.control.cap(lane.name), lane) for lane in stage.lanes.values()}
+    caps = {lane.name: (cap_of(stage, lane), lane) for lane in stage.lanes.values()}
     if asked.out.json:
         lanes = [
-            {"lane": name, "cap": cap, "baseline": lane.baseline, "ceiling": lane.ceiling}
-            for name, (cap, lane) in caps.items()
+            {"lane": name, "cap": cap, "problem": problem, "baseline": lane.baseline, "ceiling": lane.ceiling}
+            for name, ((cap, problem), lane) in caps.items()
         ]
         asked.out.document({"switches": switches, "lanes": lanes})
         return
@@ -83,10 +83,13 @@ def show(
         asked.out.say(styled("Every switch is normal: nothing is closed.", "green"), "")
     numbers = [Column(header=name, right=True) for name in ("wanted cap", "baseline", "ceiling")]
     rows_of_caps = [
-        (name, NOTHING if cap is None else str(cap), str(lane.baseline), str(lane.ceiling))
-        for name, (cap, lane) in caps.items()
+        (name, "?" if problem else NOTHING if cap is None else str(cap), str(lane.baseline), str(lane.ceiling))
+        for name, ((cap, problem), lane) in caps.items()
     ]
     asked.out.say(table(["lane", *numbers], rows_of_caps))
+    for (_, problem), _lane in caps.values():
+        if problem:
+            asked.out.warn(problem)
 
 
 @command(app, "check", examples=("penstock control check", "penstock control check lane/support --json"))
@@ -128,6 +131,10 @@ def set_level(
     ] = None,
     yes: Yes = False,
     anyway: Anyway = False,
+    reset: Annotated[
+        bool,
+        typer.Option("--reset", help="With `all halt`: begin all switches anew, for when they cannot be read."),
+    ] = False,
 ) -> None:
     """Set one scope's level. Felt within ten seconds; what is held is never lost.
 
@@ -144,6 +151,9 @@ def set_level(
     """
     stage = asked.stage()
     wanted = level_of(rung)
+    if reset:
+        _reset(asked, stage, scope, wanted, why, automation)
+        return
     _, as_it_is = _present(stage, check_scope(scope), paid=wanted is not Level.HALT)
     paid = as_it_is if automation is None else automation
     _set(asked, stage, scope, wanted, paid, why, Consent(yes=yes, anyway=anyway))
@@ -269,6 +279,32 @@ def _set(
         asked.out.say(waits.sentence)
     for warning in warnings:
         asked.out.warn(warning)
+
+
+def _reset(asked: Asked, stage: Stage, scope: str, rung: Level, why: str, automation: bool | None) -> None:
+    from shared.usecases.reset_switches import reset_switches
+
+    if (scope, rung, automation) != ("all", Level.HALT, None):
+        raise BadInput(
+            "reset", "begins all switches anew, and opens nothing: give `all halt --reset`, then set the others"
+        )
+    switch = reset_switches(
+        by=stage.caller.arn, why=why, control=stage.control, history=stage.history, clock=stage.clock
+    )
+    if asked.out.json:
+        asked.out.document({"switch": switch, "warnings": []})
+        return
+    asked.out.say(styled("all is ") + level(switch.level) + styled(", and nothing else is set any more."))
+    asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
+
+
+def cap_of(stage: Stage, lane: LaneSpec) -> tuple[int | None, str | None]:
+    """A lane's wanted cap; or what is wrong with its row: the other lanes can be read all the same."""
+    try:
+        kept = stage.control.capacity(lane.name)
+    except UnreadableRow as exc:
+        return None, problem_of(exc).sentence
+    return None if kept is None else kept.cap, None
 
 
 def _lanes(stage: Stage, rung: Level) -> Mapping[str, LaneSpec] | None:

@@ -13,6 +13,7 @@ import typer
 from ops.cli.command import Asked
 from ops.cli.run_pages import took
 from ops.cli.show import NOTHING, Column, ago, count, level, plain, span, styled, table
+from ops.cli.trouble import problem_of
 from shared.contract import names
 from shared.core.capacity import CapacityState
 from shared.core.errors import Unavailable, UnreadableRow
@@ -78,6 +79,8 @@ class LaneStatus:
     """Why the cap is what it is; None before the governor's first look."""
     pinned_until: datetime | None
     cost: Cost
+    troubles: tuple[str, ...] = ()
+    """What is wrong beside the jobs, a sentence each."""
     counts: dict[str, int] | None = None
     """Jobs by status; only when everything was counted."""
 
@@ -172,6 +175,7 @@ def page(found: Snapshot) -> list[RenderableType]:
     words = ("because", "severity", "switches")
     columns: list[str | Column] = ["lane", *(Column(header=name, right=True) for name in numbers), *words]
     parts: list[RenderableType] = [table(columns, [_row(lane, found) for lane in found.lanes]), ""]
+    parts += [styled(f"{one.lane}: {trouble}", "red") for one in found.lanes for trouble in one.troubles]
     parts += [*_costs(found), ""]
     if any(lane.counts is not None for lane in found.lanes):
         parts += [_counts(found), ""]
@@ -214,7 +218,8 @@ def _lane(
         ripe = [entry.due for entry in entries if entry.due <= now]
         due, later, oldest = len(ripe), len(entries) - len(ripe), min(ripe, default=None)
         at_least = max(Counter(entry.priority for entry in entries).values(), default=0) >= WAITING_LIMIT
-    state = stage.control.capacity(lane.name) or CapacityState(cap=lane.baseline)
+    kept, trouble = _capacity(stage, lane)
+    state = kept or CapacityState(cap=lane.baseline)
     pin = state.pinned(now)
     return LaneStatus(
         lane=lane.name,
@@ -232,8 +237,17 @@ def _lane(
         reason=state.reason or None,
         pinned_until=None if pin is None else pin.until,
         cost=_cost(stage, lane, now, switches),
+        troubles=() if trouble is None else (trouble,),
         counts=None if counts is None else counts.get(lane.name, {}),
     )
+
+
+def _capacity(stage: Stage, lane: LaneSpec) -> tuple[CapacityState | None, str | None]:
+    """What is kept; or what is wrong with it: the other lanes can be looked at all the same."""
+    try:
+        return stage.control.capacity(lane.name), None
+    except UnreadableRow as exc:
+        return None, problem_of(exc).sentence
 
 
 def _cost(stage: Stage, lane: LaneSpec, now: datetime, switches: Switches) -> Cost:

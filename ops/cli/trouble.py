@@ -65,10 +65,7 @@ def problem_of(exc: BaseException) -> Problem:
             problem=f"did not answer ({exc.reason}); nothing is known of this request: look, then try again",
         )
     if isinstance(exc, UnreadableRow):
-        problem = f"{exc.problem}; it is left alone: read it with the version that wrote it"
-        if exc.key == table.SWITCHES:
-            problem = f"{exc.problem}; nothing is sent until it is mended: {WAY_OUT}"
-        return Problem(code=exc.code, field=f"row {exc.key}", problem=problem)
+        return Problem(code=exc.code, field=f"row {exc.key}", problem=f"{exc.problem}; {_way_out(exc.key)}")
     if isinstance(exc, PenstockError):
         return Problem(code=exc.code, field="", problem=str(exc))
     module = type(exc).__module__
@@ -83,6 +80,17 @@ def problem_of(exc: BaseException) -> Problem:
         field="",
         problem=f"an unexpected {type(exc).__name__} at {_place(exc)}; PENSTOCK_TRACEBACK=1 shows all of it",
     )
+
+
+def _way_out(key: str) -> str:
+    """What to do about a row that cannot be read."""
+    if key == table.SWITCHES:
+        return f"nothing is sent until it is mended: {WAY_OUT}"
+    kind, _, name = key.partition("#")
+    resets = {"CAP": f"capacity unpin {name} --reset", "BUDGET": f"budget set {name} --reset"}
+    if kind in resets:
+        return f"read it with the version that wrote it, or begin it anew: `penstock {resets[kind]} --why …`"
+    return "it is left alone: read it with the version that wrote it"
 
 
 def access_denied(exc: BaseException) -> str | None:

@@ -116,15 +116,20 @@ class Fields:
         value = attribute.get("S") if isinstance(attribute, dict) else None
         return value if isinstance(value, str) else self.unreadable(name, "is not text")
 
-    def whole(self, name: str, default: int | None = None) -> int:
-        """A whole number; must be there unless there is a default."""
+    def whole(self, name: str, default: int | None = None, *, least: int | None = None, most: int | None = None) -> int:
+        """A whole number within its bounds; must be there unless there is a default."""
         attribute = self._item.get(name)
         if attribute is None:
             return default if default is not None else self.unreadable(name, "is missing")
         value = attribute.get("N") if isinstance(attribute, dict) else None
         if not isinstance(value, str) or not _WHOLE.fullmatch(value):
             self.unreadable(name, "is not a whole number")
-        return int(value)
+        number = int(value)
+        if least is not None and number < least:
+            self.unreadable(name, f"is below {least:,}")
+        if most is not None and number > most:
+            self.unreadable(name, f"is above {most:,}")
+        return number
 
     def whole_or_none(self, name: str) -> int | None:
         """A whole number, if it is there."""
@@ -183,13 +188,8 @@ class Fields:
         values = [part.get("S") if isinstance(part, dict) else None for part in parts]
         return [value if isinstance(value, str) else self.unreadable(name, "is not a list of text") for value in values]
 
-    def parts(self, name: str) -> dict[str, Item]:
-        """A map of maps that must be there, each part still unread."""
+    def part(self, name: str) -> Item:
+        """An object that must be there, its attributes still unread."""
         attribute = self._item.get(name)
         inner = attribute.get("M") if isinstance(attribute, dict) else None
-        if not isinstance(inner, dict):
-            self.unreadable(name, "is missing or not an object")
-        for part in inner.values():
-            if not isinstance(part, dict) or not isinstance(part.get("M"), dict):
-                self.unreadable(name, "has a part that is not an object")
-        return {key: part["M"] for key, part in inner.items()}
+        return inner if isinstance(inner, dict) else self.unreadable(name, "is missing or not an object")

@@ -14,6 +14,10 @@ from shared.core.signals import Moved
 
 _TIMES = ("changed_at", "lowered_at", "calm_since", "looked_at")
 _MOST_CAP = 1000
+_MOST_VERSION = 10**18
+_MOST_AGE_S = 10**10
+_YEARS = range(1970, 3000)
+"""Times are added to: one at the end of all calendars would stop the governor."""
 ATTRIBUTES = ("cap", "version", *_TIMES, "moved_at", "moved_age_s", "pin", "stopped", "reason", "severity", "age_s")
 """Every attribute of the row but its key: what a state does not have is removed."""
 
@@ -48,35 +52,47 @@ def capacity_item(lane: str, state: CapacityState) -> Item:
     return item
 
 
+def cap_item(lane: str, cap: int) -> Item:
+    """A lane's wanted cap."""
+    return {table.PK: attributes.text(table.cap_pk(lane)), "cap": attributes.whole(cap)}
+
+
 def capacity_from_item(item: Item | None) -> CapacityState | None:
-    """The state a row says, None when nobody wrote one. Raises UnreadableRow, also for a cap that no lane can have."""
+    """The state a row says, None when nobody wrote one. Raises UnreadableRow, also for a number that cannot be true: a
+    cap that no lane can have would hold a lane still, or let it run."""
     if item is None:
         return None
     fields = Fields(key_of(item), item)
-    if not 0 <= fields.whole("cap") <= _MOST_CAP:
-        fields.unreadable("cap", "is not a cap that a lane can have")
-    moved_at = fields.time_or_none("moved_at")
+    moved_at = _time(fields, "moved_at")
     return CapacityState(
-        cap=fields.whole("cap"),
-        version=fields.whole("version", 0),
-        **{name: fields.time_or_none(name) for name in _TIMES},
-        moved=None if moved_at is None else Moved(at=moved_at, age_s=fields.whole("moved_age_s", 0)),
+        cap=fields.whole("cap", least=0, most=_MOST_CAP),
+        version=fields.whole("version", 0, least=0, most=_MOST_VERSION),
+        **{name: _time(fields, name) for name in _TIMES},
+        moved=None if moved_at is None else Moved(at=moved_at, age_s=_age_s(fields, "moved_age_s")),
         pin=_pin(fields, item),
         stopped="stopped" in item and fields.flag("stopped"),
         reason=fields.text_or_none("reason") or "",
         severity=_severity(fields),
-        age_s=fields.whole("age_s", 0),
+        age_s=_age_s(fields, "age_s"),
     )
+
+
+def _time(fields: Fields, name: str) -> datetime | None:
+    at = fields.time_or_none(name)
+    return at if at is None or at.year in _YEARS else fields.unreadable(name, "is not a time there can be")
+
+
+def _age_s(fields: Fields, name: str) -> int:
+    return fields.whole(name, 0, least=0, most=_MOST_AGE_S)
 
 
 def _pin(fields: Fields, item: Item) -> Pin | None:
     if "pin" not in item:
         return None
-    inner = item["pin"].get("M") if isinstance(item["pin"], dict) else None
-    if not isinstance(inner, dict):
-        fields.unreadable("pin", "is not an object")
-    parts = Fields(key_of(item), inner, prefix="pin: ")
-    return Pin(cap=parts.whole("cap"), until=parts.time("until"), by=parts.text("by"), why=parts.text("why"))
+    parts = Fields(key_of(item), fields.part("pin"), prefix="pin: ")
+    cap = parts.whole("cap", least=0, most=_MOST_CAP)
+    until = _time(parts, "until") or parts.time("until")
+    return Pin(cap=cap, until=until, by=parts.text("by"), why=parts.text("why"))
 
 
 def _severity(fields: Fields) -> Severity:

@@ -32,10 +32,6 @@ from shared.core.job import (
 )
 from shared.core.lane import LaneSpec
 from shared.core.ports import WaitingEntry
-from shared.core.switches import Level, Switch, Switches, level_of
-
-SCOPES = "scopes"
-"""The map of the switches' row: scope → setting."""
 
 FIELD_ALIASES = {"not_before_at": "scheduled_at", "attempt_count": "attempts", "last_error": "error_message"}
 """Field names of older systems: read, never written; every move removes them."""
@@ -289,61 +285,6 @@ def effect_from_item(item: Item) -> EffectRow:
         reason=fields.text_or_none("reason"),
         taken_over=fields.flag("taken_over", default=False),
     )
-
-
-# --------------------------------------------------------------------------------------------- switches
-def switch_attribute(switch: Switch) -> Attribute | None:
-    """One scope's entry in the switches' row; None for a scope back at its default, whose entry is removed.
-
-    Only what is closed stands in the row, or every tenant ever paused would make it longer until it could
-    not be written any more; who opened a switch is in the history.
-    """
-    if switch.level is Level.NORMAL and switch.automation_enabled:
-        return None
-    return {
-        "M": {
-            "level": attributes.text(switch.level.word),
-            "automation_enabled": {"BOOL": switch.automation_enabled},
-            "by": attributes.text(switch.by),
-            "why": attributes.text(switch.why),
-            "at": attributes.time(switch.at),
-        }
-    }
-
-
-def switches_from_item(item: Item | None) -> Switches:
-    """Every switch of the one row; no row: none was ever set. One unreadable entry makes all unreadable,
-    since an entry that is skipped would be a closed switch that counts as open."""
-    if item is None:
-        return Switches()
-    parts = Fields(table.SWITCHES, item).parts(SCOPES)
-    return Switches(entries={scope: _switch(scope, part) for scope, part in parts.items()})
-
-
-def _switch(scope: str, part: Item) -> Switch:
-    fields = Fields(table.SWITCHES, part, prefix=f"{scope}: ")
-    try:
-        level = level_of(fields.text("level"))
-    except BadInput:
-        fields.unreadable("level", "is not one this version knows")
-    return Switch(
-        scope=scope,
-        level=level,
-        automation_enabled=fields.flag("automation_enabled"),
-        by=fields.text("by"),
-        why=fields.text("why"),
-        at=fields.time("at"),
-    )
-
-
-def cap_item(lane: str, cap: int) -> Item:
-    """A lane's wanted cap."""
-    return {table.PK: attributes.text(table.cap_pk(lane)), "cap": attributes.whole(cap)}
-
-
-def cap_from_item(item: Item | None) -> int | None:
-    """The wanted cap a row says; None when nobody set one."""
-    return None if item is None else Fields(key_of(item), item).whole("cap")
 
 
 def key_of(item: Item, name: str = table.PK) -> str:

@@ -23,6 +23,8 @@ WAITING_PK = "wpk"
 WAITING_SK = "wsk"
 TTL = "expires_at"
 """Epoch seconds; DynamoDB removes the row some time after it."""
+MOST_BYTES = 400 * 1024
+"""No row can be larger."""
 
 SWITCHES = "SWITCHES"
 BUDGET_SK = "STATE"

@@ -301,6 +301,11 @@ def _pinnable(cap: int, ceiling: int) -> int:
     return 0 if cap <= 0 else min(max(cap, LEAST), ceiling)
 
 
+def cap_wanted(kept: CapacityState | None, lane: LaneSpec) -> int:
+    """What the lane is to have while it runs: its baseline where nothing is kept, and where it is stopped for now."""
+    return (0 if kept is None else kept.cap) or lane.baseline
+
+
 def check_pin(cap: object, until: datetime, lane: LaneSpec, now: datetime) -> int:
     """A cap that can be pinned, or a sentence that says which can."""
     if isinstance(cap, bool) or not isinstance(cap, int) or not (cap == 0 or LEAST <= cap <= lane.ceiling):

@@ -7,6 +7,7 @@
     │   ├── UnknownScope(scope, problem)    no lane, vendor or task of that name in this stage
     │   └── IllegalMove(job_id, was, to)    the lifecycle has no such move
     ├── UnreadableRow(key, problem)         a stored row this code cannot read: leave it alone, tell an operator
+    │   └── UnreadableSwitches(readable)    so are the switches: what can be read of them closes all the same
     ├── ClaimLost(job_id, fence)            another worker owns the job now: stop, write nothing more
     ├── RowMoved(job_id, current)           the row is not as it was read: look again
     ├── EffectMoved(effect_id, current)     the effect row is not as it was read: look again
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from shared.core.effects import EffectRow
     from shared.core.job import Job
     from shared.core.plan import Plan, Resolution
+    from shared.core.switches import Switches
 
 
 class PenstockError(Exception):
@@ -97,6 +99,16 @@ class UnreadableRow(PenstockError):
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"row {key}: {problem}")
         self.key, self.problem = key, problem
+
+
+class UnreadableSwitches(UnreadableRow):
+    """An entry of the switches cannot be read, so nothing counts as open; what can be read is heeded."""
+
+    code = "unreadable_switches"
+
+    def __init__(self, key: str, problem: str, readable: Switches) -> None:
+        super().__init__(key, problem)
+        self.readable = readable
 
 
 class ClaimLost(PenstockError):

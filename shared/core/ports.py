@@ -201,11 +201,15 @@ class ControlStore(Protocol):
     """Switches and wanted caps."""
 
     def switches(self) -> Switches:
-        """Every switch, read now. Raises Unavailable."""
+        """Every switch, read now. Raises Unavailable, or UnreadableSwitches with what can be read of them."""
         ...
 
     def set_switch(self, switch: Switch) -> None:
-        """Set one scope."""
+        """Set one scope, whatever stands there of it. Raises UnreadableRow where the row cannot keep it."""
+        ...
+
+    def reset_switches(self, *switches: Switch) -> None:
+        """Begin the row anew with these alone, whatever stands there."""
         ...
 
     def open_switch(self, switch: Switch, seen: Switch) -> bool:
@@ -216,10 +220,6 @@ class ControlStore(Protocol):
         """Close a scope that is open; False, and nothing written, when a person has closed or changed it meanwhile."""
         ...
 
-    def cap(self, lane: str) -> int | None:
-        """The lane's wanted cap, None when nobody set one."""
-        ...
-
     def capacity(self, lane: str) -> CapacityState | None:
         """All that is kept of a lane's capacity, None when nobody wrote any; read now. Raises UnreadableRow."""
         ...
@@ -228,6 +228,10 @@ class ControlStore(Protocol):
         """Write `after` if the row still has `seen`'s version; False when somebody else was faster.
 
         Being applied already counts as success."""
+        ...
+
+    def reset_capacity(self, lane: str, state: CapacityState) -> None:
+        """Begin the row anew, whatever stands there."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
 
@@ -12,7 +12,10 @@ from shared.core.job import MAX_TENANT, Job, identifier, name_of
 
 CACHED_S = 5
 """A worker looks at the switches at most this often: a change is felt within ten seconds."""
-WAY_OUT = "`penstock control set SCOPE halt --why …` always works, and writes that scope's entry anew"
+WAY_OUT = (
+    "`penstock control set SCOPE halt --why …` always works, and writes that scope's entry anew;"
+    " `penstock control set all halt --reset --why …` begins all of them anew"
+)
 """What to do about an entry that cannot be read."""
 TRUSTED_S = 60
 """How long the last value read still counts when the table cannot be read; after that, sends stop."""
@@ -122,6 +125,18 @@ class Switches:
             if not switch.automation_enabled and unpaid is None:
                 unpaid = name
         return Standing(level=level, scope=scope, paid_calls_closed_by=unpaid)
+
+    def tightened(self, by: Switches) -> Switches:
+        """These, and wherever `by` closes more, as closed as there."""
+        entries = dict(self.entries)
+        for scope, other in by.entries.items():
+            mine = entries.get(scope, other)
+            entries[scope] = replace(
+                other,
+                level=max(mine.level, other.level),
+                automation_enabled=mine.automation_enabled and other.automation_enabled,
+            )
+        return Switches(entries=entries)
 
     def for_job(self, job: Job, vendors: Iterable[str] = ()) -> Standing:
         """What holds for a job that may call `vendors`."""

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from shared.core import rate
 from shared.core.account import PACED
 from shared.core.admission import AccountView, admit
+from shared.core.capacity import cap_wanted
 from shared.core.errors import BadInput
 from shared.core.forecast import Forecast, Line, Seen, forecast, forecast_runs
 from shared.core.job import Job
@@ -45,7 +46,7 @@ class Forecaster:
             backlog=len(entries) + queue.total,
             done=self._done(lane, now),
             backlogs=self._backlogs(lane, now),
-            cap=min(self.control.cap(lane.name) or lane.baseline, lane.ceiling),
+            cap=min(cap_wanted(self.control.capacity(lane.name), lane), lane.ceiling),
             pace_per_s=self._pace_per_s(lane, oldest, now),
             blocked_by=None if oldest is None else self._held(oldest, lane, now),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from shared.core.budget import us_of
 from shared.core.capacity import CapacityState, Pin, check_pin, pinned, unpinned
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
@@ -51,6 +52,19 @@ def unpin_cap(
         raise BadInput("lane", f"{lane.name} has no pin")
     after = _written(lane, control, unpinned)
     note(f"capacity/{lane.name}", "unpin", by, {"cap": after.cap, "why": reason}, history, clock)
+    return after
+
+
+def reset_cap(
+    lane: LaneSpec, *, by: str, why: str, control: ControlStore, history: History, clock: Clock
+) -> CapacityState:
+    """The lane's capacity begun anew at its baseline, without a pin, when its row cannot be read or holds what is not
+    so. The governor goes on from there."""
+    reason = reason_of(why)
+    # Above every version the row can have had: nobody writes what they decided from it.
+    after = CapacityState(cap=lane.baseline, version=us_of(clock.now()))
+    control.reset_capacity(lane.name, after)
+    note(f"capacity/{lane.name}", "reset", by, {"cap": after.cap, "why": reason}, history, clock)
     return after
 
 

@@ -6,7 +6,7 @@ A stop that hits nothing must never say that it stopped: a name that nothing con
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.core.checklist import LaneChecks, failing, record
@@ -21,6 +21,10 @@ LOOK_KEPT = timedelta(minutes=2)
 """So long a checklist tells how things are."""
 NOT_CONFIGURED, NOT_CHECKED = "not_configured", "not_checked"
 """What is kept with a switch of which nobody knows whether it holds anything back."""
+ALL_HALTED = (
+    "The switches could not be kept beside this one, so their row was begun anew and all is halted: nobody knows what"
+    " else was closed. `penstock control show SCOPE` has each scope's history: close what should be, then open all."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +78,27 @@ def set_switch(
     detail: dict[str, object] = {"level": level.word, "automation_enabled": automation_enabled, "why": switch.why}
     doubt = _doubt(switch, lanes, control, anyway)
     detail |= {} if doubt is None else {"name": doubt}
-    if level is Level.HALT:
-        # To halt, nothing has to be readable.
-        control.set_switch(switch)
-    else:
+    warnings = [] if doubt is None else [_warning(scope, doubt)]
+    if level is not Level.HALT:
         detail |= _set(switch, control, opening)
+    elif not _halted(switch, control):
+        warnings.append(ALL_HALTED)
+        detail |= {"reset": True}
+        if scope != "all":
+            note("switch/all", "switch", by, detail, history, clock)
     note(f"switch/{scope}", "switch", by, detail, history, clock)
-    return SwitchSet(switch=switch, warnings=() if doubt is None else (_warning(scope, doubt),))
+    return SwitchSet(switch=switch, warnings=tuple(warnings))
+
+
+def _halted(switch: Switch, control: ControlStore) -> bool:
+    """To halt, nothing has to be readable. False: the row could not keep it beside what stands there, so it was begun
+    anew, with all halted: nobody knows what else was closed in it."""
+    try:
+        control.set_switch(switch)
+    except UnreadableRow:
+        control.reset_switches(replace(switch, scope="all"), switch)
+        return False
+    return True
 
 
 def _doubt(switch: Switch, lanes: Mapping[str, LaneSpec] | None, control: ControlStore, anyway: bool) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from shared.core.errors import ControlUnreadable, Unavailable, UnreadableRow
+from shared.core.errors import ControlUnreadable, Unavailable, UnreadableSwitches
 from shared.core.ports import Clock, ControlStore
 from shared.core.switches import CACHED_S, TRUSTED_S, Switches
 
@@ -24,10 +24,11 @@ class SwitchBoard:
             return self._seen
         try:
             self._seen = self._control.switches()
-        except (Unavailable, UnreadableRow) as exc:
+        except (Unavailable, UnreadableSwitches) as exc:
             if self._seen is None or self._age(now) > timedelta(seconds=TRUSTED_S):
                 raise ControlUnreadable("control", exc.code) from None
-            return self._seen
+            # What somebody closes beside an entry that nobody can read is closed, now.
+            return self._seen if isinstance(exc, Unavailable) else self._seen.tightened(exc.readable)
         self._seen_at = now
         return self._seen
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from shared.core import rate
 from shared.core.account import AccountSpec
 from shared.core.admission import URGENT, AccountView, Capacity, View
+from shared.core.capacity import cap_wanted
 from shared.core.errors import Unavailable, UnknownLane, UnreadableRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
@@ -194,7 +195,7 @@ class Viewer:
     def _cap(self, lane: LaneSpec) -> int:
         """The wanted cap; a row that cannot be read stops nobody: the baseline counts then, loudly."""
         try:
-            return self._control.cap(lane.name) or lane.baseline
+            return cap_wanted(self._control.capacity(lane.name), lane)
         except UnreadableRow as exc:
             if self._telemetry is not None:
                 self._telemetry.error("cap_unreadable", exc, lane=lane.name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import rows
+from shared.adapters import capacity_rows, switch_rows
 from shared.contract import table
 from shared.core.capacity import CapacityState, Pin
 from shared.core.errors import UnreadableRow
@@ -23,7 +23,7 @@ from tests.contract.worlds import World
 def test_without_a_switch_everything_is_normal(world: World) -> None:
     """A stage nobody has touched has no switches and no caps."""
     assert world.control.switches() == Switches()
-    assert world.control.cap("support") is None
+    assert world.control.capacity("support") is None
 
 
 def test_a_switch_is_read_back_as_it_was_set(world: World) -> None:
@@ -35,7 +35,7 @@ def test_a_switch_is_read_back_as_it_was_set(world: World) -> None:
 
 def test_scopes_do_not_disturb_each_other(world: World) -> None:
     """Set one after the other or all at once: every scope keeps its own setting, from the first ever on."""
-    switches = [a_switch(f"tenant/support/t.{n}@x#/", Level.DRAIN, why=f"reason {n}") for n in range(8)]
+    switches = [a_switch(f"tenant/support/t.{n}@x/", Level.DRAIN, why=f"reason {n}") for n in range(8)]
     with ThreadPoolExecutor(world.threads) as pool:
         list(pool.map(world.control.set_switch, switches))
     assert world.control.switches().entries == {switch.scope: switch for switch in switches}
@@ -69,10 +69,10 @@ def test_a_scope_back_at_its_default_leaves_the_row(world: World) -> None:
 def test_a_corrupt_switch_is_never_taken_for_an_open_one(world: World, name: str, value: dict[str, str]) -> None:
     """One entry that cannot be read makes all unreadable, by scope and field; setting it anew mends it."""
     world.control.set_switch(a_switch("all", Level.ROUTE_ONLY))
-    good = rows.switch_attribute(a_switch("lane/support"))
+    good = switch_rows.switch_attribute(a_switch("lane/support"))
     assert good is not None
     scopes = {"all": good, "lane/support": {"M": {**good["M"], name: value}}}
-    world.plant("control", {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}})
+    world.plant("control", {table.PK: {"S": table.SWITCHES}, switch_rows.SCOPES: {"M": scopes}})
     with pytest.raises(UnreadableRow, match=f"lane/support: {name}") as unreadable:
         world.control.switches()
     assert "sideways" not in str(unreadable.value)
@@ -82,23 +82,23 @@ def test_a_corrupt_switch_is_never_taken_for_an_open_one(world: World, name: str
 
 def test_switches_that_are_no_map_are_unreadable(world: World) -> None:
     """A row without its map says nothing about what is closed."""
-    world.plant("control", {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"S": "all"}})
+    world.plant("control", {table.PK: {"S": table.SWITCHES}, switch_rows.SCOPES: {"S": "all"}})
     with pytest.raises(UnreadableRow, match="scopes"):
         world.control.switches()
 
 
 def test_a_wanted_cap_is_read(world: World) -> None:
     """What a governor or an operator wrote, for that lane alone."""
-    world.plant("control", rows.cap_item("support", 4))
-    assert world.control.cap("support") == 4
-    assert world.control.cap("other") is None
+    world.plant("control", capacity_rows.cap_item("support", 4))
+    assert world.control.capacity("support") == CapacityState(cap=4)
+    assert world.control.capacity("other") is None
 
 
 def test_an_unreadable_cap_is_named(world: World) -> None:
     """A cap that is no number is not taken for no cap."""
     world.plant("control", {table.PK: {"S": table.cap_pk("support")}, "cap": {"S": "many"}})
     with pytest.raises(UnreadableRow, match="cap"):
-        world.control.cap("support")
+        world.control.capacity("support")
 
 
 # ------------------------------------------------------------------------------------------------ capacity
@@ -120,10 +120,10 @@ WHOLE = CapacityState(
 
 
 def test_a_capacity_is_read_back_as_it_was_written(world: World) -> None:
-    """Everything, and then only what is left of it; the wanted cap is its cap."""
+    """Everything, and then only what is left of it."""
     assert world.control.capacity("support") is None
     assert world.control.set_capacity("support", None, WHOLE)
-    assert (world.control.capacity("support"), world.control.cap("support")) == (WHOLE, 6)
+    assert world.control.capacity("support") == WHOLE
     bare = CapacityState(cap=2, version=2)
     assert world.control.set_capacity("support", WHOLE, bare)
     assert world.control.capacity("support") == bare
@@ -150,7 +150,7 @@ def test_a_write_that_was_applied_before_counts_as_written(world: World) -> None
 
 def test_a_cap_of_before_there_were_versions_is_a_state(world: World) -> None:
     """It can be read, and written over."""
-    world.plant("control", rows.cap_item("support", 4))
+    world.plant("control", capacity_rows.cap_item("support", 4))
     old = world.control.capacity("support")
     assert old == CapacityState(cap=4)
     assert world.control.set_capacity("support", old, WHOLE)
@@ -172,7 +172,7 @@ def test_a_cap_of_before_there_were_versions_is_a_state(world: World) -> None:
 )
 def test_a_corrupt_capacity_is_named(world: World, name: str, value: dict[str, Any]) -> None:
     """It is not taken for none, nor for a cap."""
-    world.plant("control", {**rows.cap_item("support", 4), name: value})
+    world.plant("control", {**capacity_rows.cap_item("support", 4), name: value})
     with pytest.raises(UnreadableRow, match=name):
         world.control.capacity("support")
 
@@ -198,10 +198,10 @@ def test_what_was_looked_at_is_opened_and_nothing_else(world: World, level: Leve
 @pytest.mark.fault("E5")
 def test_a_trip_needs_no_other_entry_to_be_readable(world: World) -> None:
     """What is open can be closed beside a corrupt entry; the corrupt one itself is not tripped."""
-    good = rows.switch_attribute(a_switch("all"))
+    good = switch_rows.switch_attribute(a_switch("all"))
     assert good is not None
     scopes = {"all": {"M": {**good["M"], "level": {"S": "sideways"}}}}
-    world.plant("control", {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}})
+    world.plant("control", {table.PK: {"S": table.SWITCHES}, switch_rows.SCOPES: {"M": scopes}})
     assert world.control.trip(a_switch("lane/support", Level.DRAIN))
     assert not world.control.trip(a_switch("all", Level.DRAIN))
     world.control.set_switch(a_switch("all", Level.HALT))

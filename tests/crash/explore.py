@@ -28,7 +28,9 @@ dispatcher periods. Whatever has not ended so long after the last fault is lost.
 AUDIT_S = 2 * PERIODS["auditor"]
 """Two audits more, for what only the auditor can find."""
 
-READS = frozenset({"get", "switches", "cap", "depth", "of_job", "look_up", "waiting", "scan", "read", "runs", "of"})
+READS = frozenset(
+    {"get", "switches", "capacity", "depth", "of_job", "look_up", "waiting", "scan", "read", "runs", "of"}
+)
 """Calls that change nothing: dying after one is dying before it, and a lost answer is a refusal."""
 WINDOW = frozenset(
     {

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 SETTING = "shared/usecases/set_switch.py"
 NAMED = ("tests/unit/usecases/test_set_switch.py", "tests/unit/ops/cli/test_control_names.py")
+CORRUPT = ("tests/contract/test_control_corrupt.py", "tests/unit/ops/cli/test_control_mended.py")
 
 CONTROL_ROWS: tuple[Mutant, ...] = (
     Mutant(
@@ -47,5 +48,61 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         new="    if found is None:",
         faults=("E8",),
         tests=NAMED,
+    ),
+    Mutant(
+        name="a_cap_without_bounds",
+        file="shared/adapters/capacity_rows.py",
+        old='        cap=fields.whole("cap", least=0, most=_MOST_CAP),',
+        new='        cap=fields.whole("cap"),',
+        faults=("E9",),
+        tests=CORRUPT,
+    ),
+    Mutant(
+        name="a_mended_cap_at_an_old_version",
+        file="shared/usecases/pin_cap.py",
+        old="    after = CapacityState(cap=lane.baseline, version=us_of(clock.now()))",
+        new="    after = CapacityState(cap=lane.baseline, version=1)",
+        faults=("E9",),
+        tests=CORRUPT,
+    ),
+    Mutant(
+        name="a_halt_that_opens_the_rest",
+        file=SETTING,
+        old='        control.reset_switches(replace(switch, scope="all"), switch)',
+        new="        control.reset_switches(switch)",
+        faults=("E8",),
+        tests=CORRUPT,
+    ),
+    Mutant(
+        name="an_empty_map_in_a_row_that_lost_its_own",
+        file="shared/adapters/aws/control.py",
+        old="                ConditionExpression=conditions.NO_ROW_YET,",
+        new='                ConditionExpression="attribute_not_exists(#pk) OR attribute_exists(#pk)",',
+        faults=("E8",),
+        tests=CORRUPT,
+    ),
+    Mutant(
+        name="a_halt_beside_a_corrupt_entry_is_not_felt",
+        file="shared/usecases/switchboard.py",
+        old="            return self._seen if isinstance(exc, Unavailable) else self._seen.tightened(exc.readable)",
+        new="            return self._seen",
+        faults=("E8",),
+        tests=CORRUPT,
+    ),
+    Mutant(
+        name="a_scope_there_cannot_be_is_skipped_unseen",
+        file="shared/adapters/switch_rows.py",
+        old="        check_scope(scope)",
+        new="        pass",
+        faults=("E9",),
+        tests=CORRUPT,
+    ),
+    Mutant(
+        name="a_reset_throws_readable_switches_away",
+        file="shared/usecases/reset_switches.py",
+        old="    except UnreadableRow as exc:\n        problem = exc.problem\n    else:",
+        new="    except UnreadableRow as exc:\n        problem = exc.problem\n    if not control:",
+        faults=("E9",),
+        tests=CORRUPT,
     ),
 )

@@ -150,7 +150,7 @@ EDGES: tuple[Mutant, ...] = (
     Mutant(
         name="poisoned_switches_stop_all_at_once",
         file="shared/usecases/switchboard.py",
-        old="        except (Unavailable, UnreadableRow) as exc:",
+        old="        except (Unavailable, UnreadableSwitches) as exc:",
         new="        except Unavailable as exc:",
         faults=("E5",),
         tests=(USECASES,),

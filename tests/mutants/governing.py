@@ -176,8 +176,8 @@ GOVERNING: tuple[Mutant, ...] = (
     Mutant(
         name="a_trip_loosens_a_halt",
         file=CONDITIONS,
-        old='    " OR (#scopes.#scope.#level = :normal AND #scopes.#scope.#automation_enabled = :automation_enabled)"',
-        new='    " OR :normal <> :automation_enabled"',
+        old='    " OR (#scopes.#scope.#level = :normal AND #scopes.#scope.#automation_enabled = :automation_enabled))"',
+        new='    " OR :normal <> :automation_enabled)"',
         reqs=("C13",),
         tests=CONTRACT,
     ),

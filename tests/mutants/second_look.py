@@ -63,7 +63,7 @@ SECOND_LOOK: tuple[Mutant, ...] = (
     Mutant(
         name="opening_overrules_who_came_between",
         file=RECORDS,
-        old="            if self._entry(switch.scope) != rows.switch_attribute(seen):",
+        old="            if (self._scopes() or {}).get(switch.scope) != switch_rows.switch_attribute(seen):",
         new="            if False:",
         reqs=("C6",),
         faults=("E1",),

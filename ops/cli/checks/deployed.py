@@ -10,6 +10,7 @@ from ops.cli.checks.line import Line, fail, ok, skip, warn
 from ops.cli.show import span
 from ops.cli.stage import Stage
 from shared.contract import names, table
+from shared.core.capacity import cap_wanted
 from shared.core.lane import LaneSpec
 from shared.core.switches import Level, lane_scopes
 
@@ -104,7 +105,7 @@ def _cap(stage: Stage, lane: LaneSpec, mapping: Mapping[str, Any], about: str, s
     if "ReportBatchItemFailures" not in mapping.get("FunctionResponseTypes", []):
         return fail(about, "one failed message returns its whole batch", "deploy the lane's stack")
     cap = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
-    wanted = stage.control.cap(lane.name) or lane.baseline
+    wanted = cap_wanted(stage.control.capacity(lane.name), lane)
     if cap is None or cap > lane.ceiling:
         return fail(about, f"{state}, cap {cap or 'none'}: above its ceiling of {lane.ceiling}", f"set it to {wanted}")
     if cap != wanted:

@@ -48,12 +48,12 @@ SAME_INTENT_TIME = "#intent_at = :intent_at"
 """The open intent is the very one that was read."""
 
 # ---------------------------------------------------------------------------------------- control, ledger
-HAS_SCOPES = "attribute_exists(#scopes)"
-"""The switches' row and its map are there, so one scope can be set without touching the others."""
+HAS_SCOPES = "attribute_type(#scopes, :map)"
+"""The switches' row is there and has its map, so one scope can be set without touching the others."""
 
 NOT_CLOSED = (
-    "attribute_not_exists(#scopes.#scope)"
-    " OR (#scopes.#scope.#level = :normal AND #scopes.#scope.#automation_enabled = :automation_enabled)"
+    "(attribute_not_exists(#scopes.#scope)"
+    " OR (#scopes.#scope.#level = :normal AND #scopes.#scope.#automation_enabled = :automation_enabled))"
 )
 """Nobody has closed the scope, and its paid calls are as they were seen: what a person set is never replaced."""
 

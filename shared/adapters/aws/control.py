@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shared.adapters import attributes, rows
+from botocore.exceptions import ClientError
+
+from shared.adapters import attributes, switch_rows
 from shared.adapters.attributes import Item
 from shared.adapters.aws import conditions
-from shared.adapters.aws.errors import ConditionFalse, ask, write_if
+from shared.adapters.aws.errors import ConditionFalse, ask, code_of, write_if
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
+from shared.core.errors import UnreadableRow
 from shared.core.switches import Level, Switch, Switches
 
 if TYPE_CHECKING:
@@ -28,30 +31,45 @@ class DynamoDbControlStore:
         self._client, self._table, self._meter = client, table_name, meter
 
     def switches(self) -> Switches:
-        """Every switch, in one consistent read. Raises Unavailable, or UnreadableRow naming the scope."""
-        return rows.switches_from_item(self._get("switches", _SWITCHES))
+        """Every switch, in one consistent read. Raises Unavailable, or UnreadableSwitches naming the scope."""
+        return switch_rows.switches_from_item(self._get("switches", _SWITCHES))
 
     def set_switch(self, switch: Switch) -> None:
         """Set one scope; two people who set two scopes at once both succeed."""
-        if self._set(switch):
-            return
-        self._have_map("set_switch")
-        self._set(switch)
+        try:
+            if self._set(switch):
+                return
+            self._have_map("set_switch")
+            if self._set(switch):
+                return
+        except ClientError as error:
+            # The request is well formed, as the first switch ever shows: the row would be larger than a row can be.
+            if code_of(error) != "ValidationException":
+                raise
+        raise UnreadableRow(table.SWITCHES, f"{switch_rows.SCOPES} is not an object that can take another entry")
+
+    def reset_switches(self, *switches: Switch) -> None:
+        """One put, whatever stands there."""
+        item = switch_rows.switches_item(*switches)
+        ask(PORT, lambda: self._client.put_item(TableName=self._table, Item=item))
+        self._meter.write(PORT, "reset_switches", old=None, new=item)
 
     def _have_map(self, operation: str) -> None:
-        """The first switch ever: an empty map that whoever came first has put there is left as it is."""
-        empty = ask(
+        """The first switch ever: what whoever came first has put there is left as it is, also if nobody can read it."""
+        item = switch_rows.switches_item()
+        answer = write_if(
             PORT,
-            lambda: self._client.update_item(
+            lambda: self._client.put_item(
                 TableName=self._table,
-                Key=_SWITCHES,
-                UpdateExpression="SET #scopes = if_not_exists(#scopes, :empty)",
-                ExpressionAttributeNames=conditions.names([rows.SCOPES]),
-                ExpressionAttributeValues={":empty": {"M": {}}},
-                ReturnValues="ALL_NEW",
+                Item=item,
+                ConditionExpression=conditions.NO_ROW_YET,
+                ExpressionAttributeNames=conditions.names([table.PK]),
             ),
         )
-        self._meter.write(PORT, operation, old=None, new=empty["Attributes"])
+        if isinstance(answer, ConditionFalse):
+            self._meter.refused(PORT, operation, old=None)
+        else:
+            self._meter.write(PORT, operation, old=None, new=item)
 
     def open_switch(self, switch: Switch, seen: Switch) -> bool:
         """Set a scope whose entry still is `seen`; False, and nothing written, when somebody changed it meanwhile."""
@@ -60,20 +78,21 @@ class DynamoDbControlStore:
     def trip(self, switch: Switch) -> bool:
         """Close a scope that is open; False, and nothing written, when a person has closed or changed it meanwhile."""
         self._have_map("trip")
-        entry = rows.switch_attribute(switch)
+        entry = switch_rows.switch_attribute(switch)
         answer = write_if(
             PORT,
             lambda: self._client.update_item(
                 TableName=self._table,
                 Key=_SWITCHES,
                 UpdateExpression="SET #scopes.#scope = :switch",
-                ConditionExpression=conditions.NOT_CLOSED,
+                ConditionExpression=conditions.all_of(conditions.HAS_SCOPES, conditions.NOT_CLOSED),
                 ExpressionAttributeNames={
-                    **conditions.names([rows.SCOPES, "level", "automation_enabled"]),
+                    **conditions.names([switch_rows.SCOPES, "level", "automation_enabled"]),
                     "#scope": switch.scope,
                 },
                 ExpressionAttributeValues={
                     ":switch": entry or {"M": {}},
+                    ":map": attributes.text("M"),
                     ":normal": attributes.text(Level.NORMAL.word),
                     ":automation_enabled": {"BOOL": switch.automation_enabled},
                 },
@@ -124,14 +143,19 @@ class DynamoDbControlStore:
         self._meter.write(PORT, "set_capacity", old=None, new=item)
         return True
 
-    def cap(self, lane: str) -> int | None:
-        """The lane's wanted cap, None when nobody set one."""
-        return rows.cap_from_item(self._get("cap", {table.PK: attributes.text(table.cap_pk(lane))}))
+    def reset_capacity(self, lane: str, state: CapacityState) -> None:
+        """One put, whatever stands there."""
+        from shared.adapters import capacity_rows
+
+        item = capacity_rows.capacity_item(lane, state)
+        ask(PORT, lambda: self._client.put_item(TableName=self._table, Item=item))
+        self._meter.write(PORT, "reset_capacity", old=None, new=item)
 
     def _set(self, switch: Switch, seen: Switch | None = None) -> bool:
         """False when there is no map yet to set it in, or its entry is not `seen`."""
-        entry, was = rows.switch_attribute(switch), None if seen is None else rows.switch_attribute(seen)
+        entry, was = switch_rows.switch_attribute(switch), None if seen is None else switch_rows.switch_attribute(seen)
         told = {name: value for name, value in ((":switch", entry), (":seen", was)) if value is not None}
+        told |= {":map": attributes.text("M")} if seen is None else {}
         values: dict[str, Any] = {"ExpressionAttributeValues": told} if told else {}
         operation = "set_switch" if seen is None else "open_switch"
         answer = write_if(
@@ -141,7 +165,7 @@ class DynamoDbControlStore:
                 Key=_SWITCHES,
                 UpdateExpression="REMOVE #scopes.#scope" if entry is None else "SET #scopes.#scope = :switch",
                 ConditionExpression=conditions.HAS_SCOPES if seen is None else conditions.SAME_SWITCH,
-                ExpressionAttributeNames={**conditions.names([rows.SCOPES]), "#scope": switch.scope},
+                ExpressionAttributeNames={**conditions.names([switch_rows.SCOPES]), "#scope": switch.scope},
                 ReturnValues="ALL_NEW",
                 **values,
             ),

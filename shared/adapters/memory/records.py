@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from shared.adapters import capacity_rows, record_rows, rows
+from shared.adapters import attributes, capacity_rows, record_rows, rows, switch_rows
 from shared.adapters.attributes import Item
-from shared.adapters.meter import UNMETERED, Meter
+from shared.adapters.meter import UNMETERED, Meter, item_size
 from shared.contract import table
 from shared.core.capacity import CapacityState
 from shared.core.effects import EffectRow, EffectState
-from shared.core.errors import EffectMoved
+from shared.core.errors import EffectMoved, UnreadableRow
 from shared.core.history import HistoryEvent
 from shared.core.schedule import RunRecord
 from shared.core.switches import Level, Switch, Switches
@@ -125,38 +125,51 @@ class MemoryControlStore:
         with self._lock:
             item = self._item
         self._meter.read("control", "switches", [item], consistent=True)
-        return rows.switches_from_item(item)
+        return switch_rows.switches_from_item(item)
 
     def set_switch(self, switch: Switch) -> None:
         """Set one scope; back at its default, its entry goes."""
         with self._lock:
-            old = self._item
-            scopes = dict(old[rows.SCOPES]["M"]) if old is not None else {}
-            scopes.pop(switch.scope, None)
-            attribute = rows.switch_attribute(switch)
-            if attribute is not None:
-                scopes[switch.scope] = attribute
-            self._item = {table.PK: {"S": table.SWITCHES}, rows.SCOPES: {"M": scopes}}
-            self._meter.write("control", "set_switch", old=old, new=self._item)
+            scopes = self._scopes()
+            if scopes is None:
+                raise UnreadableRow(table.SWITCHES, f"{switch_rows.SCOPES} is not an object")
+            new = switch_rows.switches_item(
+                switch, among={name: one for name, one in scopes.items() if name != switch.scope}
+            )
+            if item_size(new) > table.MOST_BYTES:
+                raise UnreadableRow(table.SWITCHES, f"{switch_rows.SCOPES} has no room for another entry")
+            self._meter.write("control", "set_switch", old=self._item, new=new)
+            self._item = new
+
+    def reset_switches(self, *switches: Switch) -> None:
+        """These alone."""
+        with self._lock:
+            old, self._item = self._item, switch_rows.switches_item(*switches)
+            self._meter.write("control", "reset_switches", old=old, new=self._item)
+
+    def _scopes(self) -> dict[str, Any] | None:
+        """The entries as they stand; None where they are not what they must be."""
+        if self._item is None:
+            return {}
+        scopes: dict[str, Any] | None = self._item.get(switch_rows.SCOPES, {}).get("M")
+        return scopes
 
     def open_switch(self, switch: Switch, seen: Switch) -> bool:
         """Only what is as it was seen."""
         with self._lock:
-            if self._entry(switch.scope) != rows.switch_attribute(seen):
+            if (self._scopes() or {}).get(switch.scope) != switch_rows.switch_attribute(seen):
                 self._meter.refused("control", "open_switch", old=self._item)
                 return False
             self.set_switch(switch)
             return True
 
-    def _entry(self, scope: str) -> Any:
-        return None if self._item is None else self._item[rows.SCOPES]["M"].get(scope)
-
     def trip(self, switch: Switch) -> bool:
         """Only what is open and as it was seen; another scope's entry does not have to be readable."""
         open_ = {"level": {"S": Level.NORMAL.word}, "automation_enabled": {"BOOL": switch.automation_enabled}}
         with self._lock:
-            present = self._entry(switch.scope)
-            if present is not None and any(present["M"].get(name) != value for name, value in open_.items()):
+            scopes = self._scopes()
+            present = None if scopes is None else scopes.get(switch.scope, {"M": open_}).get("M", {})
+            if present is None or any(present.get(name) != value for name, value in open_.items()):
                 self._meter.refused("control", "trip", old=self._item)
                 return False
             self.set_switch(switch)
@@ -174,25 +187,24 @@ class MemoryControlStore:
         item = capacity_rows.capacity_item(lane, after)
         with self._lock:
             old = self._caps.get(lane)
-            version = 0 if old is None else int(old.get("version", {"N": "0"})["N"])
-            if version != (0 if seen is None else seen.version):
+            version = (old or {}).get("version", attributes.whole(0))
+            if version != attributes.whole(0 if seen is None else seen.version):
                 self._meter.refused("control", "set_capacity", old=old)
                 return old == item
             self._caps[lane] = item
             self._meter.write("control", "set_capacity", old=old, new=item)
             return True
 
-    def cap(self, lane: str) -> int | None:
-        """The wanted cap."""
+    def reset_capacity(self, lane: str, state: CapacityState) -> None:
+        """This alone."""
         with self._lock:
-            item = self._caps.get(lane)
-        self._meter.read("control", "cap", [item], consistent=True)
-        return rows.cap_from_item(item)
+            old, self._caps[lane] = self._caps.get(lane), capacity_rows.capacity_item(lane, state)
+            self._meter.write("control", "reset_capacity", old=old, new=self._caps[lane])
 
     def set_cap(self, lane: str, cap: int) -> None:
         """What a governor or an operator does."""
         with self._lock:
-            self._caps[lane] = rows.cap_item(lane, cap)
+            self._caps[lane] = capacity_rows.cap_item(lane, cap)
 
 
 class MemoryLedger:

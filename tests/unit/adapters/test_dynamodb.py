@@ -24,7 +24,7 @@ from shared.adapters.aws.jobs import CLAIM, CLAIM_CONDITION, CLAIM_IN_RUN, Dynam
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.contract import names, table
 from shared.core import lifecycle
-from shared.core.errors import Unavailable
+from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.history import HistoryEvent
 from shared.core.schedule import RunRecord
 from shared.core.switches import Level, Switch
@@ -146,7 +146,7 @@ def test_a_store_that_does_not_answer_is_unavailable(code: str) -> None:
         "control": [
             control.switches,
             lambda: control.set_switch(a_switch()),
-            lambda: control.cap("support"),
+            lambda: control.capacity("support"),
         ],
         "ledger": [
             lambda: ledger.open_run(run),
@@ -251,3 +251,17 @@ def test_every_condition_says_when_it_is_true() -> None:
     for module in (control, effects, history, jobs, ledger):
         assert not re.search(r"attribute_(not_)?exists", inspect.getsource(module)), module.__name__
     assert table.PK == "pk"
+
+
+@pytest.mark.fault("E8")
+def test_a_switch_for_which_the_row_has_no_room_is_told() -> None:
+    """DynamoDB refuses a row above 400 KB; whoever halts begins it anew. Anything else that is refused is a defect."""
+
+    def control(code: str) -> DynamoDbControlStore:
+        refused = ClientError({"Error": {"Code": code, "Message": "Item size has exceeded"}}, "UpdateItem")
+        return DynamoDbControlStore(client=Recorder(refused), table_name="t")  # type: ignore[arg-type]
+
+    with pytest.raises(UnreadableRow, match="scopes"):
+        control("ValidationException").set_switch(a_switch())
+    with pytest.raises(ClientError):
+        control("AccessDeniedException").set_switch(a_switch())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.adapters import attributes, record_rows, rows
+from shared.adapters import attributes, record_rows, rows, switch_rows
 from shared.adapters.meter import item_size
 from shared.core import lifecycle
 from shared.core.effects import EffectState
@@ -244,13 +244,16 @@ def test_an_effect_without_a_field_is_unreadable(name: str) -> None:
         rows.effect_from_item(item)
 
 
+SCOPES = ("all", "lane/support", "task/support/reply", "tenant/support/a/b")
+
+
 def test_switches_survive_their_row() -> None:
     """Every scope with everything about it; no row at all is no switch."""
-    entries = {scope: a_switch(scope, level) for scope, level in zip("abcd", list(Level)[1:], strict=True)}
-    scopes = {scope: rows.switch_attribute(switch) for scope, switch in entries.items()}
-    item = {"pk": {"S": "SWITCHES"}, rows.SCOPES: {"M": scopes}}
-    assert rows.switches_from_item(item) == Switches(entries=entries)
-    assert rows.switches_from_item(None) == Switches()
+    entries = {scope: a_switch(scope, level) for scope, level in zip(SCOPES, list(Level)[1:], strict=True)}
+    scopes = {scope: switch_rows.switch_attribute(switch) for scope, switch in entries.items()}
+    item = {"pk": {"S": "SWITCHES"}, switch_rows.SCOPES: {"M": scopes}}
+    assert switch_rows.switches_from_item(item) == Switches(entries=entries)
+    assert switch_rows.switches_from_item(None) == Switches()
 
 
 def test_runs_and_events_survive_their_rows() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.core.capacity import CapacityState
 from shared.core.errors import UnknownLane, UnreadableRow
 from shared.core.message import Message
 from shared.usecases.view import CACHED_S
@@ -78,11 +79,20 @@ def test_no_wanted_cap_passes_the_ceiling(cap: int | None) -> None:
         assert limit == desk.lane.queue_limit_at(cap)
 
 
+@pytest.mark.fault("E9")
+@pytest.mark.parametrize("cap", [-5, 1001, 10**30])
+def test_a_cap_outside_its_bounds_is_no_cap(desk: Desk, cap: int) -> None:
+    """It holds the lane neither at one job nor lets it run: the baseline counts, and it is said."""
+    desk.control.set_cap("support", cap)
+    assert desk.viewer.of("support").capacity.limit == desk.lane.queue_limit
+    assert [event.error for event in desk.telemetry.named("cap_unreadable")] == ["UnreadableRow"]
+
+
 def test_a_cap_that_cannot_be_read_stops_nobody(desk: Desk) -> None:
     """A corrupt control row: the baseline counts, and it is said."""
 
     class Corrupt:
-        def cap(self, lane: str) -> int:
+        def capacity(self, lane: str) -> CapacityState | None:
             raise UnreadableRow("CAP#support", "its cap is not a number")
 
     corrupt: Any = Corrupt()

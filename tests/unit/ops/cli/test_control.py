@@ -159,7 +159,7 @@ def test_show(penstock: Any, deployed: Stage) -> None:
         assert part in text
     document = penstock("control", "show", "--json").document
     assert document["switches"][0]["scope"] == "vendor/helpdesk"
-    assert {"lane": "mail", "cap": None, "baseline": 2, "ceiling": 10} in document["lanes"]
+    assert {"lane": "mail", "cap": None, "problem": None, "baseline": 2, "ceiling": 10} in document["lanes"]
 
 
 def test_show_one_scope_with_its_history(penstock: Any, deployed: Stage) -> None:

@@ -20,13 +20,12 @@ from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import dead_letter_of, message_of
 from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, LaneQueues, Telemetry
+from shared.usecases.look_for_letters import PATIENCE_S, look_for_letters
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
 from shared.usecases.try_move import try_move
 
 UNTOUCHED_S = 3600
-PEEK_LIMIT = 10_000
-PEEK_HIDE_S = 20
 
 
 class Fault(StrEnum):
@@ -72,11 +71,18 @@ class AuditReport:
     by_status: Counter[str] = field(default_factory=Counter)
     by_lane: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
+    unchecked: Counter[str] = field(default_factory=Counter)
+    """By lane, failed jobs of which nobody can tell now whether their dead letter stands."""
+
+    @property
+    def checked(self) -> bool:
+        """Nothing had to be left open."""
+        return not self.unchecked
 
     @property
     def conserved(self) -> bool:
-        """Every job has exactly one state, and none is stranded."""
-        return not self.findings and sum(self.by_status.values()) == self.jobs
+        """Every job has exactly one state, none is stranded, and all of it was checked."""
+        return self.checked and not self.findings and sum(self.by_status.values()) == self.jobs
 
     def counts(self) -> dict[str, int]:
         """For the run record."""
@@ -84,6 +90,7 @@ class AuditReport:
             "jobs": self.jobs,
             "findings": len(self.findings),
             "repaired": sum(finding.repaired for finding in self.findings),
+            "unchecked": self.unchecked.total(),
         }
 
 
@@ -100,6 +107,8 @@ class Auditor:
     telemetry: Telemetry
     batches: BatchStore | None = None
     """For lanes with runs."""
+    patience_s: float = PATIENCE_S
+    """How long to wait for letters that somebody has in hand."""
 
     def run(self, *, repair: bool, segments: int = 1, untouched_s: int = UNTOUCHED_S) -> AuditReport:
         """Scan every segment; with `repair`, look a second time and mend."""
@@ -200,24 +209,20 @@ class Auditor:
         return try_move(before, after, jobs=self.jobs, clock=self.clock, telemetry=self.telemetry)
 
     def _dead_letters_of(self, failed: list[Job], report: AuditReport, repair: bool) -> None:
-        for name in self.lanes:
-            mine = [job for job in failed if job.lane == name]
-            if not mine:
-                continue
-            depth = self.dead_letters.depth(name)
-            if depth.total > PEEK_LIMIT:
-                # More than can be looked through: taken at its word.
-                continue
-            settled = self.clock.now() - timedelta(seconds=PEEK_HIDE_S)
-            there = {
-                message.job_id for message in self.dead_letters.receive(name, limit=PEEK_LIMIT, hide_s=PEEK_HIDE_S)
-            }
-            # Those that wait have told the sweeper of it already.
-            missing = [job for job in mine if job.job_id not in there and job.updated_at <= settled and not job.waits]
-            if len(missing) <= depth.in_flight:
-                # Somebody else is looking at that many right now; they cannot be told from missing ones.
-                continue
-            for job in missing:
+        looked = look_for_letters(
+            {name: [job for job in failed if job.lane == name] for name in self.lanes},
+            dead_letters=self.dead_letters,
+            clock=self.clock,
+            patience_s=self.patience_s,
+        )
+        for name, letters in looked.items():
+            if letters.unchecked:
+                report.unchecked[name] += len(letters.unchecked)
+                self.telemetry.event("letters_unchecked", lane=name, count=len(letters.unchecked))
+            for seen in letters.missing:
+                job = self._again(seen)
+                if job is None or (job.status, job.fence, job.waits) != (Status.FAILED, seen.fence, False):
+                    continue
                 letter = dead_letter_of(job)
                 sent = repair and not persist(lambda letter=letter: self.dead_letters.send([letter]), self.clock)  # type: ignore[misc]
                 report.findings.append(

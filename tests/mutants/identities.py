@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 ROWS = "shared/adapters/rows.py"
+LETTERS, LOOKING = "shared/usecases/look_for_letters.py", ("tests/unit/usecases/test_look_for_letters.py",)
 DISPATCH = "shared/usecases/dispatch.py"
 ODD_ROWS = ("tests/unit/usecases/test_odd_rows.py",)
 ODD_KEYS = ("tests/contract/test_jobs_odd_keys.py",)
@@ -105,5 +106,61 @@ IDENTITIES: tuple[Mutant, ...] = (
         new="        open_intent = False",
         faults=("K1",),
         tests=ODD_ROWS,
+    ),
+    Mutant(
+        name="hidden_letters_count_as_missing",
+        file=LETTERS,
+        old="    hidden = max(before, dead_letters.depth(lane).total) > len(seen)",
+        new="    hidden = len(seen) == 0",
+        faults=("F9",),
+        tests=LOOKING,
+    ),
+    Mutant(
+        name="what_arrived_during_the_look_was_seen",
+        file=LETTERS,
+        old="max(before, dead_letters.depth(lane).total) > len(seen)",
+        new="before > len(seen)",
+        faults=("F9",),
+        tests=LOOKING,
+    ),
+    Mutant(
+        name="many_letters_are_taken_at_their_word",
+        file=LETTERS,
+        old="        return Letters(unchecked=wanted)",
+        new="        return Letters()",
+        faults=("F9",),
+        tests=LOOKING,
+    ),
+    Mutant(
+        name="nobody_waits_for_letters_in_hand",
+        file=LETTERS,
+        old="    if again and patience_s > 0:",
+        new="    if False:",
+        faults=("F9",),
+        tests=LOOKING,
+    ),
+    Mutant(
+        name="an_unchecked_audit_is_conserved",
+        file="shared/usecases/audit.py",
+        old="        return self.checked and not self.findings",
+        new="        return not self.findings",
+        faults=("F9",),
+        tests=LOOKING,
+    ),
+    Mutant(
+        name="a_letter_for_a_job_that_left",
+        file="shared/usecases/audit.py",
+        old="(job.status, job.fence, job.waits) != (Status.FAILED, seen.fence, False)",
+        new="job.job_id != seen.job_id",
+        faults=("F9",),
+        tests=LOOKING,
+    ),
+    Mutant(
+        name="an_unchecked_audit_ends_well",
+        file="ops/cli/audit.py",
+        old="        raise typer.Exit(3)",
+        new="        raise typer.Exit(0)",
+        faults=("F9",),
+        tests=("tests/unit/ops/cli/test_audit.py",),
     ),
 )

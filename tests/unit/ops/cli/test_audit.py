@@ -9,6 +9,7 @@ import pytest
 
 from ops.cli.stage import Stage
 from shared.core.job import Status
+from shared.core.message import dead_letter_of
 from tests.builders import a_job
 
 
@@ -72,3 +73,20 @@ def test_what_cannot_be_repaired_stays_a_finding(penstock: Any, deployed: Stage)
 def test_bad_options(penstock: Any, option: tuple[str, str]) -> None:
     """Numbers out of range are usage errors."""
     penstock("audit", *option, code=2)
+
+
+@pytest.mark.fault("F9")
+def test_what_could_not_be_checked_is_said(penstock: Any, deployed: Stage) -> None:
+    """While somebody has its letter in hand a failed job is neither found nor conserved: the end is 3."""
+    long_ago = deployed.clock.now() - timedelta(hours=3)
+    job = a_job(status=Status.FAILED, updated_at=long_ago)
+    deployed.jobs.put(job)
+    deployed.dead_letters.send([dead_letter_of(job)])
+    deployed.dead_letters.receive("support", limit=10, hide_s=3600)
+    document = penstock("audit", "--repair", "--wait-s", "0", "--json", code=3).document
+    assert (document["conserved"], document["checked"]) == (False, False)
+    assert (document["unchecked"], document["findings"]) == ({"support": 1}, [])
+    said = penstock("audit", "--wait-s", "0", code=3)
+    assert "conserved: unchecked" in said.out
+    assert "in hand" in said.err
+    assert deployed.dead_letters.depth("support").total == 1

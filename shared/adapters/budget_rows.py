@@ -8,14 +8,13 @@ part. A row in which they differ was written by somebody else and is not believe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from shared.adapters import attributes
 from shared.adapters.attributes import Attribute, Fields, Item
 from shared.contract import table
-from shared.core.account import DAILY, HELD, PACED, Limit
+from shared.core.account import DAILY, HELD, MOST, PACED, Limit, is_amount
 from shared.core.budget import Budget, Hold, Search, Shut, Terms
 
 ARRIVAL: Mapping[Limit, str] = {limit: f"{limit.value}_arrival_us" for limit in PACED}
@@ -23,6 +22,12 @@ USED: Mapping[Limit, str] = {limit: f"{limit.value}_used" for limit in DAILY}
 SUM: Mapping[Limit, str] = {limit: f"{limit.value}_held" for limit in HELD}
 DAY, LINE, BACKLOG, VERSION, TERMS = "day", "line_us", "backlog_us", "version", "terms"
 _HOLD = "hold#"
+_MOST_US = 10**17
+"""After every moment there is, and long before the end of all calendars: whoever adds to it still has a time."""
+_MOST_VERSION = 10**18
+_MOST_PART = 1000
+"""More times the configured limits than a search can find."""
+_MOST_DAYS = 10**6
 
 
 def budget_key(account: str) -> Item:
@@ -90,22 +95,25 @@ def budget_from_item(account: str, item: Item | None) -> Budget:
     fields = Fields(table.budget_pk(account), item)
     budget = Budget(
         terms=_terms(fields),
-        arrival_us={limit: fields.whole(name) for limit, name in ARRIVAL.items() if name in item},
-        day=_amount(fields, DAY),
+        arrival_us={limit: _us(fields, name) for limit, name in ARRIVAL.items() if name in item},
+        day=_amount(fields, DAY, most=_MOST_DAYS),
         used={limit: _amount(fields, name) for limit, name in USED.items() if name in item},
         holds={name.removeprefix(_HOLD): _hold(fields, name, item) for name in item if name.startswith(_HOLD)},
-        line_us=_amount(fields, LINE),
-        backlog_us=_amount(fields, BACKLOG),
+        line_us=_us(fields, LINE),
+        backlog_us=_us(fields, BACKLOG),
     )
     for limit, name in SUM.items():
-        if _amount(fields, name) != budget.held(limit):
+        if fields.whole(name, 0) != budget.held(limit):
             fields.unreadable(name, "is not the sum of what its holders hold")
     return budget
 
 
-def _amount(fields: Fields, name: str) -> int:
-    value = fields.whole(name, 0)
-    return value if value >= 0 else fields.unreadable(name, "is negative")
+def _amount(fields: Fields, name: str, *, most: int = MOST) -> int:
+    return fields.whole(name, 0, least=0, most=most)
+
+
+def _us(fields: Fields, name: str) -> int:
+    return fields.whole(name, 0, least=-_MOST_US, most=_MOST_US)
 
 
 def _hold(fields: Fields, name: str, item: Item) -> Hold:
@@ -114,14 +122,16 @@ def _hold(fields: Fields, name: str, item: Item) -> Hold:
         fields.unreadable(name, "is not an object")
     held = Fields(fields.key, part, f"{name}.")
     return Hold(
-        slots=_amount(held, "slots"), batch_tokens=_amount(held, "batch_tokens"), until_us=held.whole("until_us")
+        slots=_amount(held, "slots"),
+        batch_tokens=_amount(held, "batch_tokens"),
+        until_us=held.whole("until_us", least=-_MOST_US, most=_MOST_US),
     )
 
 
 def _terms(fields: Fields) -> Terms:
     told = _Told(fields, fields.mapping(TERMS) or {})
     return Terms(
-        version=_amount(fields, VERSION),
+        version=_amount(fields, VERSION, most=_MOST_VERSION),
         told=told.limits("told"),
         pinned=told.limits("pinned"),
         search=_search(told.part("search")),
@@ -168,17 +178,23 @@ class _Told:
         """Amounts by limit; a limit this version does not know is left out."""
         part = self.part(name)
         known = [limit for limit in Limit if part is not None and limit.value in part._values]
-        return {limit: part.whole(limit.value) for limit in known if part is not None}
+        return {limit: part.amount(limit.value) for limit in known if part is not None}
+
+    def amount(self, name: str) -> int:
+        """A limit that must be there."""
+        value = self._values.get(name)
+        return value if type(value) is int and is_amount(value) else self._bad(name)
 
     def whole(self, name: str, default: int | None = None) -> int:
-        """A whole number; must be there unless there is a default."""
+        """A moment; must be there unless there is a default."""
         value = self._values.get(name, default)
-        return value if type(value) is int else self._bad(name)
+        return value if type(value) is int and abs(value) <= _MOST_US else self._bad(name)
 
     def number(self, name: str) -> float:
-        """A finite number that must be there."""
+        """A share, a factor or seconds that must be there."""
         value = self._values.get(name)
-        return float(value) if type(value) in (int, float) and math.isfinite(value) else self._bad(name)  # type: ignore[arg-type]
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else -1.0
+        return number if 0 <= number <= _MOST_PART else self._bad(name)
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string; must be there unless there is a default."""
@@ -191,4 +207,4 @@ class _Told:
         return value if value is None or isinstance(value, bool) else self._bad(name)
 
     def _bad(self, name: str) -> Any:
-        self._fields.unreadable(f"{TERMS}.{name}", "is missing or cannot be read")
+        self._fields.unreadable(f"{TERMS}.{name}", "is missing, out of its bounds or cannot be read")

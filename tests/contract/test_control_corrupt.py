@@ -13,17 +13,22 @@ from moto import mock_aws
 
 from shared.adapters import capacity_rows, switch_rows
 from shared.adapters.attributes import Item
+from shared.adapters.budget_rows import budget_from_item, budget_item
 from shared.adapters.memory.clock import VirtualClock
 from shared.adapters.memory.stores import MemoryHistory
 from shared.contract import table
+from shared.core import rate
+from shared.core.account import Limit
+from shared.core.budget import Budget, Hold, Search, Shut, Terms, Want, at_us, us_of
 from shared.core.capacity import CapacityState, Policy, decide
 from shared.core.errors import BadInput, ControlUnreadable, UnreadableRow, UnreadableSwitches
 from shared.core.switches import Level, Switches
 from shared.usecases.pin_cap import reset_cap
+from shared.usecases.reset_budget import reset_budget
 from shared.usecases.reset_switches import reset_switches
 from shared.usecases.set_switch import SwitchSet, set_switch
 from shared.usecases.switchboard import SwitchBoard
-from tests.builders import NOW, a_lane, a_switch
+from tests.builders import NOW, a_lane, a_switch, an_account
 from tests.contract.conftest import _clients
 from tests.contract.corruptions import NO_VALUE, spoiled, spoiled_parts
 from tests.contract.test_control import WHOLE
@@ -232,3 +237,80 @@ def test_a_cap_is_within_its_bounds_or_unreadable_and_a_command_mends_it(world: 
     for seen in (None, WHOLE, replace(WHOLE, version=7)):
         assert not world.control.set_capacity("support", seen, replace(WHOLE, version=8))
     assert world.control.set_capacity("support", after, replace(WHOLE, version=after.version + 1))
+
+
+# ----------------------------------------------------------------------------------------------- accounts
+ACCOUNT = an_account(requests_per_day=10, concurrency=2, explore=2.0)
+NOW_US = us_of(NOW)
+BUDGET = budget_item(
+    ACCOUNT.name,
+    Budget(
+        terms=Terms(
+            version=3,
+            told={Limit.REQUESTS: 500},
+            pinned={Limit.TOKENS: 150_000},
+            search=Search(base=0.5, top=0.6, since_us=NOW_US),
+            shut=Shut(reason="outage", since_us=NOW_US, probe_us=NOW_US + 1, probe_every_s=1.0),
+            quiet_until_us=NOW_US + 1,
+            changed_us=NOW_US,
+        ),
+        arrival_us={Limit.REQUESTS: NOW_US},
+        day=20_454,
+        used={Limit.REQUESTS_PER_DAY: 3},
+        holds={"w1": Hold(slots=1, batch_tokens=0, until_us=NOW_US + 1)},
+        line_us=NOW_US + 7,
+        backlog_us=NOW_US + 9,
+    ),
+)
+BUDGET_KEY = {name: BUDGET[name] for name in (table.PK, table.SK)}
+SPENT = {name: value for name, value in BUDGET.items() if name not in BUDGET_KEY}
+TERMS = SPENT["terms"]["M"]
+
+
+def with_terms(terms: Item) -> Item:
+    return {**SPENT, "terms": {"M": terms}}
+
+
+@pytest.mark.fault("E5", "E9")
+@few
+@given(
+    row=spoiled(SPENT)
+    | spoiled(TERMS).map(with_terms)
+    | spoiled(TERMS["shut"]["M"]).map(lambda shut: with_terms({**TERMS, "shut": {"M": shut}}))
+    | spoiled(TERMS["search"]["M"]).map(lambda search: with_terms({**TERMS, "search": {"M": search}}))
+    | spoiled(SPENT["hold#w1"]["M"]).map(lambda hold: {**SPENT, "hold#w1": {"M": hold}})
+)
+@example(row={**SPENT, "requests_arrival_us": {"N": "9" * 38}})
+@example(row={**SPENT, "line_us": {"N": "9" * 38}})
+@example(row=with_terms({**TERMS, "quiet_until_us": {"N": "9" * 38}}))
+@example(row=with_terms({**TERMS, "told": {"M": {"requests": {"N": "0"}}}}))
+@example(row=with_terms({**TERMS, "pinned": {"M": {"tokens": {"N": "-1"}}}}))
+def test_an_account_can_be_reckoned_with_or_is_unreadable_and_a_command_mends_it(row: Item) -> None:
+    """Whatever the law computes from what was read is a moment and an amount; begun anew, it is the account as
+    configured."""
+    item = {**row, **BUDGET_KEY}
+    if unreadable(lambda: budget_from_item(ACCOUNT.name, item)) is not None:
+        return
+    budget = budget_from_item(ACCOUNT.name, item)
+    for terms in (budget.terms, replace(budget.terms, shut=None)):
+        refusal = rate.refused(ACCOUNT, replace(budget, terms=terms), Want(requests=1, tokens=100), NOW_US)
+        assert refusal is None or at_us(refusal.retry_us) >= NOW
+    for limit in Limit:
+        most = rate.limit_of(ACCOUNT, budget.terms, limit, NOW_US)
+        assert most is None or most >= 1
+    assert at_us(max(budget.line_us, budget.backlog_us)).year > 0
+
+
+@pytest.mark.fault("E9")
+def test_a_corrupt_account_is_mended_by_a_command() -> None:
+    """Whatever stands there: as configured, open, with nothing spent."""
+    with mock_aws():
+        world = AwsWorld(_clients(), threads=1)
+        for bad in ({"N": "9" * 38}, {"S": "soon"}, {"L": []}):
+            world.plant("ledger", {**BUDGET, "line_us": bad})
+            with pytest.raises(UnreadableRow, match="line_us"):
+                world.budgets.read(ACCOUNT)
+            clock = VirtualClock()
+            reset_budget(ACCOUNT, by="alice", why="typo", ledger=world.budgets, history=MemoryHistory(), clock=clock)
+            found = world.other_budgets().read(ACCOUNT)
+            assert (found.line_us, found.terms.shut, found.holds) == (0, None, {})

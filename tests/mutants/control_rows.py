@@ -105,4 +105,12 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         faults=("E9",),
         tests=CORRUPT,
     ),
+    Mutant(
+        name="a_moment_beyond_all_calendars",
+        file="shared/adapters/budget_rows.py",
+        old="        return value if type(value) is int and abs(value) <= _MOST_US else self._bad(name)",
+        new="        return value if type(value) is int else self._bad(name)",
+        faults=("E9",),
+        tests=CORRUPT,
+    ),
 )

@@ -13,7 +13,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra import environment, naming, queues
+from infra import environment, naming, queues, settings
 from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.function import PlatformFunction
@@ -66,6 +66,7 @@ class ControlStack(Stack):
         )
         self._deployment = deployment
         self._arns = Arns(stack=self, stage=stage, stream_arn=stream_arn, key_arn=key_arn)
+        self._settings = settings.of_engine(stage)
         self.functions = {name: self._function(name) for name in names.ENGINE_FUNCTIONS}
         self.failures = {of: self._failure_queue(of) for of in naming.FAILURES}
         # Subscribers put their rules on this bus; of these functions only the feed may publish there.
@@ -80,6 +81,8 @@ class ControlStack(Stack):
         self._schedule_runs()
 
     def _function(self, name: str) -> PlatformFunction:
+        stage = self._deployment.stage
+        scheduled = name in names.SCHEDULED
         return PlatformFunction(
             self,
             name.capitalize(),
@@ -88,10 +91,11 @@ class ControlStack(Stack):
             package=name,
             granted_as=name,
             arns=self._arns,
-            environment=environment.of_engine(name, self._deployment.stage, self),
+            settings=self._settings if environment.reads_rows(name) else {},
+            also=environment.of_schedule(name, getattr(stage.schedules, name), stage) if scheduled else {},
             timeout_s=SIZES[name].timeout_s,
             memory_mb=SIZES[name].memory_mb,
-            reserved=1 if name in ALONE and self._deployment.stage.reserved_concurrency else None,
+            reserved=1 if name in ALONE and stage.reserved_concurrency else None,
         )
 
     def _read_stream(

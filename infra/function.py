@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -11,9 +12,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from infra import environment
 from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.grants import GRANTS, Grant, Resource
+from infra.settings import text
 from shared.contract import env, metrics, names
 
 MAX_APP_ID = 50
@@ -33,14 +36,16 @@ class PlatformFunction(Construct):
         package: str,
         granted_as: str,
         arns: Arns,
-        environment: Mapping[str, str],
+        settings: Mapping[str, Any],
+        also: Mapping[str, str] | None = None,
         timeout_s: int,
         memory_mb: int,
         reserved: int | None = None,
         entry: str = "handler",
     ) -> None:
         super().__init__(scope, construct_id)
-        forbidden = [variable for variable in environment if variable in env.FORBIDDEN]
+        variables = {**environment.of(granted_as, arns), **(also or {})}
+        forbidden = [variable for variable in variables if variable in env.FORBIDDEN]
         if forbidden:
             raise ValueError(f"{name}: {', '.join(forbidden)} would write payloads to the log")
 
@@ -65,25 +70,26 @@ class PlatformFunction(Construct):
             if resources := arns.of(grant.on):
                 self.role.add_to_principal_policy(_statement(grant, resources, arns, nth[grant.on]))
 
-        self.function = lambda_.Function(
-            self,
-            "Function",
-            function_name=function_name,
-            description=f"Penstock {deployment.stage.name}: {name}",
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
-            handler=f"functions.{package}.handler.{entry}",
-            code=deployment.packages.code(package),
-            role=self.role,
-            log_group=self.log_group,
-            timeout=Duration.seconds(timeout_s),
-            memory_size=memory_mb,
-            reserved_concurrent_executions=reserved,
-            tracing=lambda_.Tracing.DISABLED,
-            environment={**environment, **_library_variables(function_name)},
-            # Old versions stay: a rollback points the alias at one of them.
-            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
-        )
+        with deployment.packages.code(package, text(settings) if settings else "") as code:
+            self.function = lambda_.Function(
+                self,
+                "Function",
+                function_name=function_name,
+                description=f"Penstock {deployment.stage.name}: {name}",
+                runtime=lambda_.Runtime.PYTHON_3_13,
+                architecture=lambda_.Architecture.ARM_64,
+                handler=f"functions.{package}.handler.{entry}",
+                code=code,
+                role=self.role,
+                log_group=self.log_group,
+                timeout=Duration.seconds(timeout_s),
+                memory_size=memory_mb,
+                reserved_concurrent_executions=reserved,
+                tracing=lambda_.Tracing.DISABLED,
+                environment={**variables, **_library_variables(function_name)},
+                # Old versions stay: a rollback points the alias at one of them.
+                current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+            )
 
 
 def _library_variables(function_name: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from infra import environment, naming
+from infra import naming, settings
 from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.function import PlatformFunction, retention
@@ -95,7 +95,7 @@ class Intake(Construct):
             package=names.INTAKE,
             granted_as=INTAKE,
             arns=Arns(stack=stack, stage=stage, lane=self._spec.name, key_arn=key_arn, secret_arn=secret_arn),
-            environment=environment.of_intake(self._spec, stage, stack, secret_arn=secret_arn),
+            settings=settings.of_intake(self._spec),
             timeout_s=TIMEOUT_S,
             memory_mb=MEMORY_MB,
             # A flood at the address leaves the rest of the account alone.

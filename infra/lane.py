@@ -7,7 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra import environment, naming
+from infra import naming, settings
 from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.function import PlatformFunction
@@ -75,7 +75,7 @@ class Lane(Construct):
             package=self.spec.name,
             granted_as=WORKER,
             arns=Arns(stack=stack, stage=stage, lane=self.spec.name, key_arn=key_arn, secret_arn=secret_arn),
-            environment=environment.of_worker(self.spec, stage, stack, secret_arn=secret_arn),
+            settings=settings.of_worker(self.spec, stage),
             timeout_s=self.spec.function_timeout_s,
             memory_mb=self.spec.memory_mb,
             reserved=self.spec.ceiling if stage.reserved_concurrency else None,

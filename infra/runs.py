@@ -7,7 +7,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra import environment, naming, queues
+from infra import environment, naming, queues, settings
 from infra.arns import Arns
 from infra.deployment import Deployment
 from infra.function import PlatformFunction
@@ -48,7 +48,8 @@ class RunLane(Construct):
             entry=role,
             granted_as=of_role(role),
             arns=Arns(stack=stack, stage=stage, lane=self.spec.name, key_arn=key_arn, secret_arn=secret_arn),
-            environment=environment.of_run(self.spec, role, stage, stack, secret_arn=secret_arn),
+            settings=settings.of_worker(self.spec, stage),
+            also=environment.of_schedule(names.run(self.spec.name, role), self.spec.runs[role], stage),
             timeout_s=run_of(self.spec).function_timeout_s,
             memory_mb=self.spec.memory_mb,
             # Two at once would only be in each other's way: what one has claimed the other passes over.

@@ -9,9 +9,9 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from infra import environment, naming
+from infra import environment, naming, settings
 from infra.deployment import Deployment
-from shared.contract import names, table
+from shared.contract import names, parts, table
 
 _HAS_SORT_KEY = ("effects", "ledger", "history")
 _EXPIRES = ("jobs", "effects", "ledger")
@@ -40,25 +40,8 @@ class StateStack(Stack):
             removal_policy=deployment.removal_policy,
         )
         self.content = self._content_store()
-        # The lanes this stage was deployed with; producers and tools read it.
-        ssm.StringParameter(
-            self,
-            "Lanes",
-            parameter_name=names.lanes_parameter(stage.name),
-            string_value=environment.producers_json(stage.lanes.values()),
-        )
-        ssm.StringParameter(
-            self,
-            "Accounts",
-            parameter_name=names.accounts_parameter(stage.name),
-            string_value=environment.accounts_json(stage.accounts.values()),
-        )
-        ssm.StringParameter(
-            self,
-            "Rules",
-            parameter_name=names.rules_parameter(stage.name),
-            string_value=environment.rules_json(stage),
-        )
+        for parameter, told in settings.of_tools(stage).items():
+            self._parameter(parameter, settings.text(told))
 
     @property
     def stream_arn(self) -> str:
@@ -97,6 +80,22 @@ class StateStack(Stack):
                 projection_type=dynamodb.ProjectionType.KEYS_ONLY,
             )
         return built
+
+    def _parameter(self, name: str, text: str) -> None:
+        """A text for producers and tools; one that is too large for a parameter stands in parts of it."""
+        try:
+            first, *others = parts.in_parts(text)
+        except parts.TooLarge as exc:
+            raise ValueError(f"parameter {name} {exc}") from None
+        construct_id = naming.title(name.rpartition("/")[2])
+        ssm.StringParameter(self, construct_id, parameter_name=name, string_value=first)
+        for number, part in enumerate(others, start=1):
+            ssm.StringParameter(
+                self,
+                f"{construct_id}{number}",
+                parameter_name=names.parameter_part(name, number),
+                string_value=part,
+            )
 
     def _content_store(self) -> s3.Bucket:
         stage = self._deployment.stage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -21,8 +20,13 @@ PROMISED = 1.25
 ENVIRON = {
     **stub_aws.ENVIRON,
     **workload.ENVIRON,
-    env.LANES: json.dumps({workload.LANE.name: {**workload.LANE.to_mapping(), "accounts": ["helpdesk"]}}),
-    env.ACCOUNTS: json.dumps({"helpdesk": {"vendor": "helpdesk", "requests_per_minute": 600}}),
+    env.SETTINGS: workload.settings_file(
+        **{
+            **workload.TOLD,
+            "lanes": {workload.LANE.name: {**workload.LANE.to_mapping(), "accounts": ["helpdesk"]}},
+            "accounts": {"helpdesk": {"vendor": "helpdesk", "requests_per_minute": 600}},
+        }
+    ),
 }
 # Processor time: importing waits for nobody once the files are in memory, and a busy machine tells on it least.
 CLOCK = "import sys, time; sys.path[:0] = sys.argv[1:]; began = time.process_time()\n"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ops.bench.stub_aws import StubAws
@@ -36,16 +39,28 @@ ROUTED, REPLIED = "routed", "replied"
 TOPICS = {ROUTED: "legal", REPLIED: "shipping"}
 """A legal matter is routed to people and nothing is sent; the other is answered: one effect."""
 
+
+def settings_file(**parts: Mapping[str, Any]) -> str:
+    """A file that says what a package's settings would; the same parts give the same file."""
+    text = json.dumps(parts)
+    path = Path(tempfile.gettempdir()) / f"penstock-bench-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+TOLD = {
+    "lanes": {LANE.name: LANE.to_mapping()},
+    "vendors": {"helpdesk": {"kind": "helpdesk", "base_url": VENDOR_URL, "lookup": "exact"}},
+}
 ENVIRON = {
     env.STAGE: "bench",
     env.LANE: LANE.name,
-    env.LANES: json.dumps({LANE.name: LANE.to_mapping()}),
+    env.SETTINGS: settings_file(**TOLD),
     env.JOBS_TABLE: "penstock-bench-jobs",
     env.EFFECTS_TABLE: "penstock-bench-effects",
     env.CONTROL_TABLE: "penstock-bench-control",
     env.LEDGER_TABLE: "penstock-bench-ledger",
     env.CONTENT_BUCKET: BUCKET,
-    env.VENDORS: json.dumps({"helpdesk": {"kind": "helpdesk", "base_url": VENDOR_URL, "lookup": "exact"}}),
 }
 
 

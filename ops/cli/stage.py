@@ -21,7 +21,13 @@ from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
-from shared.adapters.aws.lanes import deployed_accounts, deployed_lanes, deployed_rules
+from shared.adapters.aws.lanes import (
+    deployed_accounts,
+    deployed_lanes,
+    deployed_routing,
+    deployed_rules,
+    deployed_vendors,
+)
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.adapters.aws.plans import DynamoDbPlanStore
 from shared.adapters.aws.queues import SqsLaneQueues
@@ -34,7 +40,9 @@ from shared.core.governing import Rules
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
 from shared.core.ports import BudgetLedger, Value
+from shared.core.routing import Routing
 from shared.core.stage import STAGES
+from shared.core.vendor import VendorSpec
 from shared.usecases.examine import Examiner
 from shared.usecases.look import Lookout
 from shared.usecases.switchboard import SwitchBoard
@@ -104,6 +112,16 @@ class Stage:
     def accounts(self) -> Mapping[str, AccountSpec]:
         """Every vendor account, as deployed."""
         return deployed_accounts(self.name)
+
+    @cached_property
+    def vendors(self) -> Mapping[str, VendorSpec] | None:
+        """Every vendor, as deployed; None for a stage whose parameters do not tell of them yet."""
+        return deployed_vendors(self.name)
+
+    @cached_property
+    def routing(self) -> Mapping[str, Routing] | None:
+        """What the lanes' events may be about, as deployed; None as for vendors."""
+        return deployed_routing(self.name)
 
     @cached_property
     def rules(self) -> Rules:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,9 +20,8 @@ from shared.core.lane import LaneSpec
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
-    from shared.core.ports import Vendor
     from shared.core.validation_facts import Check, Facts, Verdict
-    from shared.runtime.settings import WorkerSettings
+    from shared.core.vendor import VendorSpec
 
 EXAMPLES = (
     "penstock validate support --since 3h",
@@ -170,8 +171,7 @@ def _validator(stage: Stage, lane: LaneSpec, tell: Any) -> Any:
     from shared.usecases.validate import Validator
 
     gaps: dict[str, list[str]] = {}
-    settings = _worker(stage, lane, gaps)
-    known: dict[str, Vendor] = {} if settings is None else vendors(settings)
+    lane, known = _told(stage, lane, gaps)
     dynamodb = client("dynamodb", connections=THREADS)
     auditor = Auditor(
         lanes=stage.lanes,
@@ -184,37 +184,38 @@ def _validator(stage: Stage, lane: LaneSpec, tell: Any) -> Any:
         batches=stage.batches,
     )
     return Validator(
-        lane=lane if settings is None else settings.lane,
+        lane=lane,
         jobs=stage.jobs,
         effects=DynamoDbEffectStore(client=dynamodb, table_name=stage.table("effects")),
         history=DynamoDbHistory(client=dynamodb, table_name=stage.table("history")),
         plans=stage.plans,
-        vendors=known,
+        vendors=vendors(known, None if lane.secret is None else names.secret(stage.name, lane.secret)),
         logs=CloudWatchLogs(client=client("logs", connections=THREADS)),
         groups=_groups(stage, lane, gaps),
         auditor=auditor,
         clock=stage.clock,
-        per_minute={} if settings is None else _paces(settings),
+        per_minute=_paces(stage, lane) if known else {},
         threads=THREADS,
         tell=tell,
         gaps={name: tuple(some) for name, some in gaps.items()},
     )
 
 
-def _worker(stage: Stage, lane: LaneSpec, gaps: dict[str, list[str]]) -> WorkerSettings | None:
-    """What the lane's worker is told: where its vendors are, and what only people answer."""
+def _told(stage: Stage, lane: LaneSpec, gaps: dict[str, list[str]]) -> tuple[LaneSpec, Mapping[str, VendorSpec]]:
+    """The lane with what its events may be about, and where its vendors are: what its worker is told."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from shared.runtime.settings import WorkerSettings
-
+    why = "the stage was deployed before it told tools of this: deploy it again"
     try:
-        found = _function(stage, _workers(lane)[0])
-        return WorkerSettings.from_env(found.get("Environment", {}).get("Variables", {}))
+        vendors, routing = stage.vendors, stage.routing
     except (ClientError, BotoCoreError, BadInput) as exc:
-        why = f"the settings of the lane's worker could not be read ({_code(exc)})"
+        vendors = routing = None
+        why = f"what the lane's worker is told could not be read ({_code(exc)})"
+    if vendors is None or routing is None:
         gaps.setdefault("effects", []).append(f"{why}: no vendor was asked")
         gaps.setdefault("tier_0", []).append(f"{why}: which intents only people answer is not known")
-        return None
+        return lane, {}
+    return replace(lane, routing=routing.get(lane.name)), {name: vendors[name] for name in lane.vendors}
 
 
 def _workers(lane: LaneSpec) -> list[str]:
@@ -245,11 +246,11 @@ def _function(stage: Stage, part: str) -> dict[str, Any]:
     return told
 
 
-def _paces(settings: WorkerSettings) -> dict[str, int]:
+def _paces(stage: Stage, lane: LaneSpec) -> dict[str, int]:
     """Look-ups a minute that each vendor is asked, from the account that the lane spends there."""
     return {
         account.vendor: max(1, int(SHARE * account.requests_per_minute * 60 / account.minute_s))
-        for account in settings.accounts.values()
+        for account in map(stage.accounts.__getitem__, lane.accounts)
         if account.requests_per_minute
     }
 

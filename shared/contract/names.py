@@ -15,6 +15,8 @@ RESULTS = "result/"
 """Where jobs keep their answers."""
 READ_BY_WORKERS = (PAYLOADS, "document/", RESULTS)
 """What a worker asks for and may find absent; quarantined messages are not among it."""
+SETTINGS_FILE = "settings.json"
+"""What a function is told of lanes, vendors and accounts; it stands at the root of its package."""
 LIVE = "live"
 """The alias every worker's event source points at."""
 
@@ -96,3 +98,18 @@ def rules_parameter(stage: str) -> str:
 def accounts_parameter(stage: str) -> str:
     """The parameter that holds the deployed vendor accounts, for tools."""
     return f"/{PREFIX}/{stage}/accounts"
+
+
+def routing_parameter(stage: str) -> str:
+    """The parameter that holds what the deployed lanes' events may be about, for tools."""
+    return f"/{PREFIX}/{stage}/routing"
+
+
+def vendors_parameter(stage: str) -> str:
+    """The parameter that holds the deployed vendors' addresses and abilities, for tools."""
+    return f"/{PREFIX}/{stage}/vendors"
+
+
+def parameter_part(parameter: str, number: int) -> str:
+    """Where a part of a parameter stands that is too large for one."""
+    return f"{parameter}/{number}"

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.adapters.aws.clients import client
-from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.event_sources import LambdaActuator
 from shared.contract import env
 from shared.core.errors import BadInput
 from shared.core.governing import Rules
-from shared.core.ports import Actuator, ControlStore, Telemetry
+from shared.core.ports import Actuator, Telemetry
 from shared.runtime import wiring
 from shared.runtime.engine_settings import EngineSettings
-from shared.runtime.settings import json_object
 from shared.usecases.deadline import Deadline
 from shared.usecases.govern import Governor
 from shared.usecases.look import Lookout
@@ -21,12 +19,10 @@ from shared.usecases.look import Lookout
 
 def rules_of(settings: EngineSettings) -> Rules:
     """How this stage judges and steers; only what differs from the defaults is told."""
-    rules = Rules.from_mapping(
-        json_object(settings.environ, env.GOVERNING) if settings.environ.get(env.GOVERNING) else {}
-    )
+    rules = Rules.from_mapping(settings.rules)
     for lane in settings.lanes.values():
         if lane.policy not in rules.policies:
-            raise BadInput(env.GOVERNING, f"does not describe policy {lane.policy}")
+            raise BadInput(env.SETTINGS, f"does not describe policy {lane.policy}")
     return rules
 
 
@@ -49,7 +45,7 @@ def governor(settings: EngineSettings, telemetry: Telemetry) -> wiring.Work:
         thresholds=rules.thresholds,
         policies=rules.policies,
         prices=rules.prices,
-        control=control(settings),
+        control=wiring.control(settings),
         actuator=actuator(settings),
         history=wiring.history(settings),
         clock=wiring.clock(),
@@ -60,11 +56,6 @@ def governor(settings: EngineSettings, telemetry: Telemetry) -> wiring.Work:
         return desk.run(settings.lanes)
 
     return work
-
-
-def control(settings: EngineSettings) -> ControlStore:
-    """Switches and caps."""
-    return DynamoDbControlStore(client=client("dynamodb"), table_name=settings.text(env.CONTROL_TABLE))
 
 
 def actuator(settings: EngineSettings) -> Actuator:

@@ -1,4 +1,4 @@
-"""What a lane's intake is told by its environment. Read once, in wiring; a missing variable is named."""
+"""What a lane's intake is told by its environment and its package. Read once, in wiring."""
 
 from __future__ import annotations
 
@@ -7,31 +7,28 @@ from dataclasses import dataclass
 from shared.contract import env
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
-from shared.runtime.settings import Environ, lanes_of, required
+from shared.runtime.settings import Environ, Settings, lane_of, required, told_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntakeSettings:
+class IntakeSettings(Settings):
     """A lane's intake: one lane, the task its events become, one secret."""
 
-    stage: str
     lane: LaneSpec
     task: str
-    jobs_table: str
-    content_bucket: str
     secret_arn: str
 
     @classmethod
     def from_env(cls, environ: Environ) -> IntakeSettings:
-        name = required(environ, env.LANE)
-        lane = lanes_of(environ).get(name)
-        if lane is None or lane.intake is None:
-            raise BadInput(env.LANES, f"does not describe lane {name} as one that takes events")
+        lane = lane_of(environ, told_by(environ))
+        if lane.intake is None:
+            raise BadInput(env.SETTINGS, f"does not describe lane {lane.name} as one that takes events")
         return cls(
             stage=required(environ, env.STAGE),
             lane=lane,
+            lanes={lane.name: lane},
+            accounts={},
             task=lane.intake,
-            jobs_table=required(environ, env.JOBS_TABLE),
-            content_bucket=required(environ, env.CONTENT_BUCKET),
             secret_arn=required(environ, env.SECRET_ARN),
+            environ=environ,
         )

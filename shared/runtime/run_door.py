@@ -15,10 +15,9 @@ from shared.core.errors import BadInput
 from shared.core.job import identifier
 from shared.core.lane import run_of
 from shared.core.ports import Clock, Ledger
-from shared.core.schedule import ScheduleRule
 from shared.runtime import wiring
 from shared.runtime.door import Handler, door
-from shared.runtime.settings import WorkerSettings, json_object, required
+from shared.runtime.settings import WorkerSettings
 from shared.runtime.telemetry import PowertoolsTelemetry
 from shared.usecases.deadline import HANDLER_MARGIN_S, Deadline
 from shared.usecases.run_slot import run_slot
@@ -53,7 +52,7 @@ def run_door(role: str, build: Build) -> Handler:
 
     @cache
     def parts() -> tuple[Role, Ledger, Clock]:
-        return build(settings(), telemetry()), wiring.ledger(settings().ledger_table), wiring.clock()
+        return build(settings(), telemetry()), wiring.ledger(settings().text(env.LEDGER_TABLE)), wiring.clock()
 
     @door(telemetry, role)
     def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def run_door(role: str, build: Build) -> Handler:
 
         run = run_slot(
             schedule,
-            period_s=int(required(os.environ, env.PERIOD_S)),
+            period_s=settings().period_s,
             time_limit_s=time_limit_s,
             run_id=context.aws_request_id,
             manual=_manual(event),
@@ -86,7 +85,7 @@ def run_door(role: str, build: Build) -> Handler:
             ledger=ledger,
             clock=clock,
             telemetry=telemetry(),
-            rule=_rule(),
+            rule=settings().schedule_rule,
         )
         counts = dict(run.counts) if run is not None else {}
         return {"ran": run is not None, "run_id": context.aws_request_id, "counts": counts}
@@ -103,8 +102,3 @@ def _manual(event: Mapping[str, Any]) -> str | None:
         return identifier("manual", asked, 64)
     except BadInput:
         raise BadInput("manual", "must be the id of a request that `penstock runs start` wrote down") from None
-
-
-def _rule() -> ScheduleRule:
-    told = json_object(os.environ, env.SCHEDULE_RULE) if os.environ.get(env.SCHEDULE_RULE) else {}
-    return ScheduleRule.from_mapping("here", told)

@@ -8,6 +8,7 @@ from typing import Any
 from shared.adapters.aws.batches import DynamoDbBatchStore
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.secrets import VendorTokens
+from shared.contract import env
 from shared.core.account import AccountSpec
 from shared.core.batch import BatchState, Group, Prompt
 from shared.core.batch_ports import BatchProvider, BatchStore
@@ -34,12 +35,12 @@ def submitter(
     """Takes what waits in the batch line; pending is that, and whatever an earlier run left half-way."""
 
     def build(settings: WorkerSettings, telemetry: PowertoolsTelemetry) -> Role:
-        keeper, machine = _keeper(settings, telemetry), wiring.worker(settings, {}, telemetry)
+        keeper = _keeper(settings, telemetry)
         desk = Submitter(
             stage=settings.stage,
             keeper=keeper,
-            content=machine.content,
-            board=machine.board,
+            content=wiring.content(settings, settings.lane.parallel),
+            board=wiring.board(settings),
             group_of=group_of,
             prompt_of=prompt_of,
         )
@@ -59,13 +60,12 @@ def collector(*, accept: Callable[[Sensitive[str]], bytes | None], result: str) 
 
     def build(settings: WorkerSettings, telemetry: PowertoolsTelemetry) -> Role:
         keeper = _keeper(settings, telemetry)
-        content = wiring.worker(settings, {}, telemetry).content
         desk = Collector(
             keeper=keeper,
-            content=content,
+            content=wiring.content(settings, settings.lane.parallel),
             accept=accept,
             result=result,
-            signals=wiring.signal_ledger(settings.ledger_table),
+            signals=wiring.signal_ledger(settings.text(env.LEDGER_TABLE)),
         )
         return Role(pending=lambda: bool(keeper.batches.under_way(settings.lane.name)), run=desk.run)
 
@@ -117,10 +117,10 @@ def _keeper(settings: WorkerSettings, telemetry: PowertoolsTelemetry) -> BatchKe
     return BatchKeeper(
         lane=settings.lane,
         providers=batch_providers(settings),
-        jobs=wiring.worker(settings, {}, telemetry).jobs,
-        batches=batch_store(settings.ledger_table),
+        jobs=wiring.jobs(settings, settings.lane.parallel),
+        batches=batch_store(settings.text(env.LEDGER_TABLE)),
         clock=wiring.clock(),
         telemetry=telemetry,
         accounts=accounts,
-        budgets=wiring.budget_ledger(settings.ledger_table) if accounts else None,
+        budgets=wiring.budget_ledger(settings.text(env.LEDGER_TABLE)) if accounts else None,
     )

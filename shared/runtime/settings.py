@@ -1,53 +1,74 @@
-"""What each function is told by its environment. Read once, in wiring; a missing variable is named."""
+"""What each function is told: names by its environment, and lanes, vendors and accounts by a file in its package.
+
+Read once, in wiring; what is missing is named.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from shared.contract import env
 from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
+from shared.core.schedule import ScheduleRule
 from shared.core.vendor import VendorSpec
 
 Environ = Mapping[str, str]
+PACKAGE = Path(__file__).resolve().parents[2]
+"""The root of the function's package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """A lane's worker."""
+class Settings:
+    """What every function with lanes is told. A name is asked for by whoever needs it."""
 
     stage: str
-    lane: LaneSpec
-    jobs_table: str
-    effects_table: str
-    control_table: str
-    content_bucket: str
-    vendors: Mapping[str, VendorSpec]
+    lanes: Mapping[str, LaneSpec]
     accounts: Mapping[str, AccountSpec]
-    ledger_table: str
+    """The vendor accounts of these lanes."""
+    environ: Environ
+
+    def text(self, name: str) -> str:
+        """A variable this function must have."""
+        return required(self.environ, name)
+
+    @property
+    def period_s(self) -> int:
+        """Seconds between two runs."""
+        return int(self.text(env.PERIOD_S))
+
+    @property
+    def schedule_rule(self) -> ScheduleRule:
+        """What it does after a gap and beside a run that is still going."""
+        told = json_object(env.SCHEDULE_RULE, self.environ.get(env.SCHEDULE_RULE) or "{}")
+        return ScheduleRule.from_mapping("here", told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings(Settings):
+    """A function that works for one lane: its worker, or one that its schedules start."""
+
+    lane: LaneSpec
+    vendors: Mapping[str, VendorSpec]
     secret_arn: str | None
 
     @classmethod
     def from_env(cls, environ: Environ) -> WorkerSettings:
-        lanes = lanes_of(environ)
-        name = required(environ, env.LANE)
-        if name not in lanes:
-            raise BadInput(env.LANES, f"does not describe lane {name}")
+        told = told_by(environ)
+        lane = lane_of(environ, told)
         return cls(
             stage=required(environ, env.STAGE),
-            lane=lanes[name],
-            jobs_table=required(environ, env.JOBS_TABLE),
-            effects_table=required(environ, env.EFFECTS_TABLE),
-            control_table=required(environ, env.CONTROL_TABLE),
-            content_bucket=required(environ, env.CONTENT_BUCKET),
-            vendors={n: VendorSpec(**{"name": n, **v}) for n, v in json_object(environ, env.VENDORS).items()},
-            accounts=accounts_of(environ, {name: lanes[name]}),
-            ledger_table=required(environ, env.LEDGER_TABLE),
+            lane=lane,
+            lanes={lane.name: lane},
+            vendors={n: VendorSpec(**{"name": n, **v}) for n, v in told.get("vendors", {}).items()},
+            accounts=accounts_of(told, {lane.name: lane}),
             secret_arn=environ.get(env.SECRET_ARN) or None,
+            environ=environ,
         )
 
 
@@ -58,9 +79,23 @@ def required(environ: Environ, name: str) -> str:
     return value
 
 
-def json_object(environ: Environ, name: str) -> dict[str, Any]:
+def told_by(environ: Environ) -> Mapping[str, Mapping[str, Any]]:
+    """What stands in the package's settings: {lanes, vendors, accounts, rules}, each only where it is needed."""
+    name = required(environ, env.SETTINGS)
     try:
-        value = json.loads(required(environ, name))
+        text = (PACKAGE / name).read_text(encoding="utf-8")
+    except OSError:
+        raise BadInput(env.SETTINGS, f"names {name}, which is not in the function's package") from None
+    told = json_object(env.SETTINGS, text)
+    for part, entries in told.items():
+        if not isinstance(entries, dict):
+            raise BadInput(env.SETTINGS, f"has {part} that is no table")
+    return told
+
+
+def json_object(name: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
     except json.JSONDecodeError:
         raise BadInput(name, "is not JSON") from None
     if not isinstance(value, dict):
@@ -68,19 +103,20 @@ def json_object(environ: Environ, name: str) -> dict[str, Any]:
     return value
 
 
-def accounts_of(environ: Environ, lanes: Mapping[str, LaneSpec]) -> dict[str, AccountSpec]:
+def accounts_of(told: Mapping[str, Any], lanes: Mapping[str, LaneSpec]) -> dict[str, AccountSpec]:
     """The accounts these lanes spend."""
-    told = json_object(environ, env.ACCOUNTS) if env.ACCOUNTS in environ else {}
+    known = told.get("accounts", {})
     accounts: dict[str, AccountSpec] = {}
     for name in sorted({name for lane in lanes.values() for name in lane.accounts}):
-        if name not in told:
-            raise BadInput(env.ACCOUNTS, f"does not describe account {name}")
-        accounts[name] = AccountSpec(**{"name": name, **told[name]})
+        if name not in known:
+            raise BadInput(env.SETTINGS, f"does not describe account {name}")
+        accounts[name] = AccountSpec(**{"name": name, **known[name]})
     return accounts
 
 
-def lanes_of(environ: Environ) -> dict[str, LaneSpec]:
-    entries = json_object(environ, env.LANES).items()
-    return {
-        name: LaneSpec.from_mapping(name, {k: v for k, v in values.items() if k != "name"}) for name, values in entries
-    }
+def lane_of(environ: Environ, told: Mapping[str, Any]) -> LaneSpec:
+    """The one lane that the function works for."""
+    name = required(environ, env.LANE)
+    if name not in told.get("lanes", {}):
+        raise BadInput(env.SETTINGS, f"does not describe lane {name}")
+    return LaneSpec.from_mapping(name, told["lanes"][name])

@@ -17,9 +17,8 @@ from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.secrets import VendorTokens
-from shared.contract import env
+from shared.contract import env, names
 from shared.core.errors import BadInput
-from shared.core.lane import LaneSpec
 from shared.core.plan_ports import MoveTasks, PlanStore
 from shared.core.ports import (
     BudgetLedger,
@@ -33,7 +32,7 @@ from shared.core.ports import (
     Vendor,
 )
 from shared.core.vendor import VendorSpec
-from shared.runtime.settings import WorkerSettings
+from shared.runtime.settings import Settings, WorkerSettings
 from shared.usecases.budgets import Budgets
 from shared.usecases.context import Task
 from shared.usecases.deadline import Deadline
@@ -70,21 +69,20 @@ def ledger(table_name: str) -> Ledger:
 
 def worker(settings: WorkerSettings, tasks: Mapping[str, Task], telemetry: Telemetry) -> Worker:
     """A lane's worker."""
-    dynamodb = client("dynamodb", connections=settings.lane.parallel)
-    control = DynamoDbControlStore(client=dynamodb, table_name=settings.control_table)
+    threads = settings.lane.parallel
     return Worker(
         lane=settings.lane,
         tasks=tasks,
-        jobs=_jobs(settings.jobs_table, {settings.lane.name: settings.lane}, settings.lane.parallel),
-        effects=DynamoDbEffectStore(client=dynamodb, table_name=settings.effects_table),
-        content=_content(settings.content_bucket, settings.lane.parallel),
-        vendors=vendors(settings),
-        board=SwitchBoard(control=control, clock=clock()),
+        jobs=jobs(settings, threads),
+        effects=effects(settings, threads),
+        content=content(settings, threads),
+        vendors=vendors(settings.vendors, settings.secret_arn),
+        board=board(settings, threads),
         clock=clock(),
         telemetry=telemetry,
         budgets=_spending(settings, telemetry),
         accounts=tuple(settings.accounts.values()),
-        signals=signal_ledger(settings.ledger_table, connections=settings.lane.parallel),
+        signals=signal_ledger(settings.text(env.LEDGER_TABLE), connections=threads),
     )
 
 
@@ -94,7 +92,7 @@ def _spending(settings: WorkerSettings, telemetry: Telemetry) -> Budgets:
         return Budgets()
     return Budgets.of(
         settings.accounts.values(),
-        ledger=budget_ledger(settings.ledger_table, connections=settings.lane.parallel),
+        ledger=budget_ledger(settings.text(env.LEDGER_TABLE), connections=settings.lane.parallel),
         clock=clock(),
         telemetry=telemetry,
         owner=uuid.uuid4().hex,
@@ -118,10 +116,11 @@ def signal_ledger(table_name: str, connections: int = 10) -> SignalLedger:
     return DynamoDbSignalLedger(client=client("dynamodb", connections=connections, tries=1), table_name=table_name)
 
 
-def vendors(settings: WorkerSettings) -> dict[str, Vendor]:
-    """The lane's vendors, each with its token; nothing is fetched or opened before the first call."""
-    tokens = VendorTokens(secret_arn=settings.secret_arn)
-    return {name: vendor(spec, tokens) for name, spec in settings.vendors.items()}
+def vendors(specs: Mapping[str, VendorSpec], secret: str | None) -> dict[str, Vendor]:
+    """A lane's vendors, each with its token from the secret of this ARN or name; nothing is fetched or opened before
+    the first call."""
+    tokens = VendorTokens(secret_arn=secret)
+    return {name: vendor(spec, tokens) for name, spec in specs.items()}
 
 
 def vendor(spec: VendorSpec, tokens: VendorTokens) -> Vendor:
@@ -139,11 +138,10 @@ def viewer(settings: EngineSettings, telemetry: Telemetry) -> Viewer:
     """What admission looks at."""
     from shared.usecases.view import Viewer
 
-    control = DynamoDbControlStore(client=client("dynamodb"), table_name=settings.text(env.CONTROL_TABLE))
     return Viewer(
         lanes=settings.lanes,
-        board=SwitchBoard(control=control, clock=clock()),
-        control=control,
+        board=board(settings),
+        control=control(settings),
         queues=lane_queues(settings),
         clock=clock(),
         accounts=settings.accounts,
@@ -156,7 +154,7 @@ def lane_queues(settings: EngineSettings) -> SqsLaneQueues:
     """The lanes' queues."""
     from shared.adapters.aws.queues import SqsLaneQueues
 
-    return SqsLaneQueues(client=client("sqs"), urls=settings.urls(env.QUEUE_URLS))
+    return SqsLaneQueues(client=client("sqs"), urls=_queue_urls(settings))
 
 
 def change_feed(bus: str) -> ChangeFeed:
@@ -171,26 +169,61 @@ def dead_letter_queues(settings: EngineSettings) -> SqsDeadLetterQueues:
     """The lanes' dead-letter queues."""
     from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 
-    return SqsDeadLetterQueues(client=client("sqs"), urls=settings.urls(env.DLQ_URLS))
+    return SqsDeadLetterQueues(client=client("sqs"), urls=_dead_letter_urls(settings))
 
 
 def move_tasks(settings: EngineSettings) -> MoveTasks:
     """What SQS moves by itself."""
     from shared.adapters.aws.move_tasks import SqsMoveTasks
 
-    return SqsMoveTasks(
-        client=client("sqs"), urls=settings.urls(env.QUEUE_URLS), dead_letter_urls=settings.urls(env.DLQ_URLS)
-    )
+    urls, dead = _queue_urls(settings), _dead_letter_urls(settings)
+    return SqsMoveTasks(client=client("sqs"), urls=urls, dead_letter_urls=dead)
 
 
-def jobs(settings: EngineSettings) -> DynamoDbJobStore:
+def _queue_urls(settings: Settings) -> dict[str, str]:
+    """lane → address of its queue, for the lanes whose jobs are sent."""
+    sent = [name for name, lane in settings.lanes.items() if lane.run is None]
+    return _addresses(settings, {lane: names.queue(settings.stage, lane) for lane in sent})
+
+
+def _dead_letter_urls(settings: Settings) -> dict[str, str]:
+    """lane → address of its dead-letter queue."""
+    return _addresses(settings, {lane: names.dead_letter_queue(settings.stage, lane) for lane in settings.lanes})
+
+
+def _addresses(settings: Settings, queues: Mapping[str, str]) -> dict[str, str]:
+    home = f"{client('sqs').meta.endpoint_url}/{settings.text(env.ACCOUNT_ID)}"
+    return {lane: f"{home}/{queue}" for lane, queue in queues.items()}
+
+
+def jobs(settings: Settings, connections: int = 10) -> DynamoDbJobStore:
     """The jobs table."""
-    return _jobs(settings.text(env.JOBS_TABLE), settings.lanes)
+    dynamodb, name = client("dynamodb", connections=connections), settings.text(env.JOBS_TABLE)
+    return DynamoDbJobStore(client=dynamodb, table_name=name, lanes=settings.lanes)
 
 
-def effects(settings: EngineSettings) -> DynamoDbEffectStore:
+def effects(settings: Settings, connections: int = 10) -> DynamoDbEffectStore:
     """The effects table."""
-    return DynamoDbEffectStore(client=client("dynamodb"), table_name=settings.text(env.EFFECTS_TABLE))
+    dynamodb = client("dynamodb", connections=connections)
+    return DynamoDbEffectStore(client=dynamodb, table_name=settings.text(env.EFFECTS_TABLE))
+
+
+def control(settings: Settings, connections: int = 10) -> DynamoDbControlStore:
+    """Switches and caps."""
+    dynamodb = client("dynamodb", connections=connections)
+    return DynamoDbControlStore(client=dynamodb, table_name=settings.text(env.CONTROL_TABLE))
+
+
+def board(settings: Settings, connections: int = 10) -> SwitchBoard:
+    """The switches as this environment remembers them."""
+    return SwitchBoard(control=control(settings, connections), clock=clock())
+
+
+def content(settings: Settings, connections: int = 10) -> ContentStore:
+    """The content store."""
+    from shared.adapters.aws.content import S3ContentStore
+
+    return S3ContentStore(client=client("s3", connections=connections), bucket=settings.text(env.CONTENT_BUCKET))
 
 
 def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
@@ -253,7 +286,7 @@ def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
     desk = Triage(
         jobs=jobs(settings),
         effects=effects(settings),
-        content=_content(settings.text(env.CONTENT_BUCKET)),
+        content=content(settings),
         dead_letters=dead_letter_queues(settings),
         clock=clock(),
         telemetry=telemetry,
@@ -344,12 +377,13 @@ def intake(settings: IntakeSettings, telemetry: Telemetry) -> Intake:
     from shared.usecases.receive_event import Intake
 
     # One try each: enqueueing asks again itself, and a sender is waiting.
-    lanes = {settings.lane.name: settings.lane}
     return Intake(
         lane=settings.lane,
         task=settings.task,
-        jobs=DynamoDbJobStore(client=client("dynamodb", tries=1), table_name=settings.jobs_table, lanes=lanes),
-        content=S3ContentStore(client=client("s3", tries=1), bucket=settings.content_bucket),
+        jobs=DynamoDbJobStore(
+            client=client("dynamodb", tries=1), table_name=settings.text(env.JOBS_TABLE), lanes=settings.lanes
+        ),
+        content=S3ContentStore(client=client("s3", tries=1), bucket=settings.text(env.CONTENT_BUCKET)),
         keys=SenderKeySecret(secret_arn=settings.secret_arn),
         clock=clock(),
         telemetry=telemetry,
@@ -363,13 +397,3 @@ def _batches(settings: EngineSettings) -> BatchStore | None:
     from shared.adapters.aws.batches import DynamoDbBatchStore
 
     return DynamoDbBatchStore(client=client("dynamodb"), table_name=settings.text(env.LEDGER_TABLE))
-
-
-def _jobs(table_name: str, lanes: Mapping[str, LaneSpec], connections: int = 10) -> DynamoDbJobStore:
-    return DynamoDbJobStore(client=client("dynamodb", connections=connections), table_name=table_name, lanes=lanes)
-
-
-def _content(bucket: str, connections: int = 10) -> ContentStore:
-    from shared.adapters.aws.content import S3ContentStore
-
-    return S3ContentStore(client=client("s3", connections=connections), bucket=bucket)

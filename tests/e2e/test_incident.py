@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections import Counter
@@ -14,6 +13,8 @@ from threading import Event, Thread
 
 import pytest
 
+from infra import settings
+from infra.stage import load_stage
 from ops.local.arrivals import arriving
 from ops.local.errors import LocalStackError
 from ops.local.judge import judge
@@ -26,6 +27,7 @@ from shared.core.history import HistoryEvent
 from shared.core.job import Status
 from shared.core.switches import Level
 from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage
+from tests.settings import settings_file
 from tests.waiting import PATIENCE_S, until
 
 JOBS = 400
@@ -112,9 +114,9 @@ def tripping(stage: LocalStage) -> Iterator[None]:
     """The governor as a deploy with `trip_on_unstable` would have it; the local stage has it off."""
     client = stage.clients.of("lambda")
     before = client.get_function_configuration(FunctionName=GOVERNOR)["Environment"]
-    lanes = json.loads(before["Variables"][env.LANES])
-    lanes[LANE].pop("trip_on_unstable")
-    told = {**before["Variables"], env.LANES: json.dumps(lanes)}
+    said = settings.of_engine(load_stage(STAGE))
+    said["lanes"][LANE].pop("trip_on_unstable")
+    told = {**before["Variables"], env.SETTINGS: settings_file(**said)}
     client.update_function_configuration(FunctionName=GOVERNOR, Environment={"Variables": told})
     try:
         yield

@@ -115,10 +115,7 @@ def night_s(stage: LocalStage) -> float:
 
 
 def _governing(stage: LocalStage) -> str:
-    from shared.contract import env
-
-    found = stage.clients.of("lambda").get_function_configuration(FunctionName=names.function(STAGE, "governor"))
-    return str(found["Environment"]["Variables"][env.GOVERNING])
+    return str(stage.clients.of("ssm").get_parameter(Name=names.rules_parameter(STAGE))["Parameter"]["Value"])
 
 
 @pytest.mark.req("C8", "C9", "C10")

@@ -18,6 +18,7 @@ from shared.runtime import wiring
 from shared.usecases.receive_event import Intake
 from tests.builders import NOW
 from tests.functions.stage import LANE, Stage, a_stage
+from tests.settings import settings_file
 
 KEY, OTHER = b"acme-signs-with-this-key-of-forty-letters", b"bolt-signs-with-this-key-of-forty-letters"
 STAMP = int(NOW.timestamp())
@@ -85,7 +86,7 @@ def a_door(**stage: Any) -> Iterator[Door]:
         patch.setattr(wiring, "intake", intake)
         patch.setenv(env.SECRET_ARN, "arn:aws:secretsmanager:eu-central-1:111122223333:secret:x")
         told = {**LANE, "tasks": list(desk.lane.tasks), "intake": desk.lane.tasks[0]}
-        patch.setenv(env.LANES, json.dumps({desk.lane.name: told}))
+        patch.setenv(env.SETTINGS, settings_file(lanes={desk.lane.name: told}))
         yield Door(built, keys)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from shared.runtime.settings import WorkerSettings
 from shared.usecases.context import Task
 from shared.usecases.run_attempt import Worker
 from tests.builders import ROUTING, a_job
+from tests.settings import settings_file
 from tests.unit.usecases.desk import Desk
 from tests.vendors_and_tasks import VendorKind
 
@@ -31,16 +31,14 @@ LANE = {"tasks": ["answer_event"], "vendors": ["helpdesk"], "parallel": 4, "batc
 ENVIRONMENT = {
     env.STAGE: "test",
     env.LANE: "support",
-    env.LANES: json.dumps({"support": LANE}),
+    env.SETTINGS: settings_file(lanes={"support": LANE}),
+    env.ACCOUNT_ID: "111122223333",
     env.JOBS_TABLE: "jobs",
     env.EFFECTS_TABLE: "effects",
     env.CONTROL_TABLE: "control",
     env.LEDGER_TABLE: "ledger",
     env.HISTORY_TABLE: "history",
     env.CONTENT_BUCKET: "content",
-    env.QUEUE_URLS: json.dumps({"support": "https://sqs/support"}),
-    env.DLQ_URLS: json.dumps({"support": "https://sqs/support-dlq"}),
-    env.VENDORS: "{}",
     env.EVENT_BUS: "penstock-test",
     env.PERIOD_S: "60",
 }
@@ -142,22 +140,20 @@ def a_stage(
         "dead_letter_queues": lambda settings: desk.dead_letters,
         "change_feed": lambda bus: stage.feed,
         "viewer": lambda settings, telemetry: desk.viewer,
-        "_content": lambda bucket, connections=1: desk.content,
+        "content": lambda settings: desk.content,
+        "control": lambda settings: desk.control,
         "worker": worker,
     }
     stage = Stage(desk, actuator=MemoryActuator([lane]))
     with pytest.MonkeyPatch.context() as patch:
         for name, builder in built.items():
             patch.setattr(wiring, name, builder)
-        patch.setattr(governor, "control", lambda settings: desk.control)
         patch.setattr(governor, "actuator", lambda settings: stage.actuator)
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         told = {**LANE, "tasks": list(used), "vendors": [one.name for one in (desk.vendor, *models)]}
         patch.setenv(env.LANE, lane)
-        patch.setenv(env.LANES, json.dumps({lane: told}))
-        for name in (env.QUEUE_URLS, env.DLQ_URLS):
-            patch.setenv(name, json.dumps({lane: f"https://sqs/{lane}"}))
+        patch.setenv(env.SETTINGS, settings_file(lanes={lane: told}))
         yield stage
 
 

@@ -268,7 +268,7 @@ def _broken(door: Door, what: str) -> Any:
     return flaky
 
 
-@pytest.mark.parametrize("variable", ["PENSTOCK_SECRET_ARN", "PENSTOCK_JOBS_TABLE", "PENSTOCK_LANE"])
+@pytest.mark.parametrize("variable", ["PENSTOCK_SECRET_ARN", "PENSTOCK_SETTINGS", "PENSTOCK_LANE"])
 def test_a_function_that_is_not_set_up_says_so_by_code(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a word to the sender beyond API Gateway's own 500; the log has the code."""
     with a_door() as door:

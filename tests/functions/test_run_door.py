@@ -14,6 +14,7 @@ from shared.runtime import runs, wiring
 from shared.runtime.settings import WorkerSettings
 from shared.usecases.run_attempt import Worker
 from tests.functions.stage import ENVIRONMENT, LambdaContext
+from tests.settings import settings_file
 from tests.unit.usecases.rewriting import RewriteDesk
 
 ROLES = ("batch_submitter", "batch_collector", "worker")
@@ -60,12 +61,14 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
     monkeypatch.setattr(wiring, "clock", lambda: desk.clock)
     monkeypatch.setattr(wiring, "ledger", lambda table: desk.ledger)
     monkeypatch.setattr(wiring, "worker", worker)
+    for part in ("jobs", "content", "board"):
+        monkeypatch.setattr(wiring, part, lambda settings, connections=1, part=part: getattr(desk, part))
     monkeypatch.setattr(runs, "batch_store", lambda table: desk.batches)
     monkeypatch.setattr(runs, "batch_providers", lambda settings: {"openai": desk.provider})
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(env.LANE, "rewrite")
-    monkeypatch.setenv(env.LANES, json.dumps({"rewrite": desk.lane.to_mapping()}))
+    monkeypatch.setenv(env.SETTINGS, settings_file(lanes={"rewrite": desk.lane.to_mapping()}))
     monkeypatch.setenv(env.PERIOD_S, "900")
     return doors
 

@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.adapters.memory.telemetry import MemoryTelemetry
 from shared.contract import env, envelope
+from shared.core.errors import BadInput
 from shared.core.job import CANARY, Category, Job, Status
+from shared.runtime import wiring
 from shared.runtime.door import DoorFailed
+from shared.runtime.engine_settings import EngineSettings
+from shared.runtime.settings import WorkerSettings
 from tests.builders import NOW, a_job
 from tests.functions.stage import ENVIRONMENT, LANE, Stage, a_stage
+from tests.settings import settings_file, settings_text
 from tests.unit.core.strategies import few, json_values
 from tests.unit.usecases.desk import Flaky
 
@@ -184,26 +190,23 @@ def test_the_governor_takes_its_numbers_from_its_environment(monkeypatch: pytest
     """A threshold and a policy that a stage sets; a policy nobody describes stops it by name."""
     with a_stage() as stage:
         rules = {"severity": {"mild_age_s": 10}, "policies": {"conservative": {"step_up": 1}}}
-        monkeypatch.setenv(env.GOVERNING, json.dumps(rules))
+        monkeypatch.setenv(env.SETTINGS, settings_file(lanes={"support": LANE}, rules=rules))
         stage.desk.put(a_job(task="answer_event", due=NOW))
         stage.desk.clock.advance(15)
         assert tick(stage, "governor")["support.cap"] == 3
     with a_stage() as stage:
-        monkeypatch.setenv(env.LANES, json.dumps({"support": {**LANE, "policy": "heroic"}}))
+        monkeypatch.setenv(env.SETTINGS, settings_file(lanes={"support": {**LANE, "policy": "heroic"}}))
         with pytest.raises(DoorFailed, match="governor:bad_input"):
             stage.invoke("governor", {})
 
 
 # ----------------------------------------------------------------------------------------- the environment
 NEEDS = {
-    "stream": (env.STAGE, env.LANES),
+    "stream": (env.STAGE, env.SETTINGS),
     "feed": (env.EVENT_BUS,),
-    "dispatcher": (env.STAGE, env.LANES, env.LEDGER_TABLE, env.PERIOD_S),
-    "triage": (env.STAGE, env.LANES, env.LEDGER_TABLE, env.PERIOD_S, env.CONTENT_BUCKET),
-    "support": (
-        *(env.STAGE, env.LANES, env.LANE, env.JOBS_TABLE, env.EFFECTS_TABLE),
-        *(env.CONTROL_TABLE, env.CONTENT_BUCKET, env.VENDORS, env.LEDGER_TABLE),
-    ),
+    "dispatcher": (env.STAGE, env.SETTINGS, env.LEDGER_TABLE, env.PERIOD_S),
+    "triage": (env.STAGE, env.SETTINGS, env.LEDGER_TABLE, env.PERIOD_S),
+    "support": (env.STAGE, env.SETTINGS, env.LANE),
 }
 
 
@@ -217,14 +220,24 @@ def test_a_missing_variable_stops_the_function(function: str, name: str, monkeyp
         monkeypatch.setenv(name, ENVIRONMENT[name])
 
 
-@pytest.mark.parametrize("value", ["", "not json", "[]", "{}", json.dumps({"support": {"tasks": []}})])
-def test_lanes_that_make_no_sense_are_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the variable's or the setting's name."""
-    from shared.core.errors import BadInput
-    from shared.runtime.settings import WorkerSettings
+@pytest.mark.parametrize("variable", [env.JOBS_TABLE, env.EFFECTS_TABLE, env.CONTROL_TABLE, env.CONTENT_BUCKET])
+def test_a_worker_asks_for_every_name_before_its_first_job(variable: str) -> None:
+    """What a worker is wired with is named when it is missing, not met in the middle of a job."""
+    settings = WorkerSettings.from_env({name: value for name, value in ENVIRONMENT.items() if name != variable})
+    with pytest.raises(BadInput, match=variable):
+        wiring.worker(settings, {}, MemoryTelemetry())
 
-    with pytest.raises(BadInput, match=r"PENSTOCK_LANES|lanes\.support\.tasks"):
-        WorkerSettings.from_env({**ENVIRONMENT, env.LANES: value})
+
+@pytest.mark.parametrize(
+    "text", ["", "not json", "[]", "{}", '{"lanes": []}', json.dumps({"lanes": {"support": {"tasks": []}}})]
+)
+def test_settings_that_make_no_sense_are_refused(text: str) -> None:
+    """By the variable's or the setting's name; so are those that are not in the package."""
+    for settings in (WorkerSettings, EngineSettings):
+        with pytest.raises(BadInput, match=r"PENSTOCK_SETTINGS|lanes\.support\.tasks"):
+            settings.from_env({**ENVIRONMENT, env.SETTINGS: settings_text(text)})
+        with pytest.raises(BadInput, match=r"PENSTOCK_SETTINGS.*is not in the function's package"):
+            settings.from_env({**ENVIRONMENT, env.SETTINGS: "settings-of-nobody.json"})
 
 
 def test_a_job_travels_through_every_door() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from infra.main import new_app
 from infra.packages import Packages
 from infra.rules.assembly import Assembly, Resource
 from infra.stage import load_stage
-from shared.contract import names
+from shared.contract import names, parts
 from shared.core.stage import StageSpec
 
 STAGE_NAMES = ("local", "dev", "stage", "prod")
@@ -49,6 +50,23 @@ class Synthesized:
     def function(self, name: str) -> Resource:
         """An engine function or a worker, by the name the contract gives it."""
         return self.the("AWS::Lambda::Function", FunctionName=names.function(self.spec.name, name))
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """What stands in a function's package of lanes, vendors and accounts."""
+        asset = self.function(name).properties["Code"]["S3Key"]
+        with zipfile.ZipFile(self.directory / f"asset.{asset}") as package:
+            told: dict[str, Any] = json.loads(package.read(names.SETTINGS_FILE))
+        return told
+
+    def parameter(self, name: str) -> dict[str, Any]:
+        """What stands in a parameter, its parts put together."""
+        told: dict[str, Any] = json.loads(
+            parts.whole(self._value(name), lambda number: self._value(names.parameter_part(name, number)))
+        )
+        return told
+
+    def _value(self, parameter: str) -> str:
+        return str(self.the("AWS::SSM::Parameter", Name=parameter).properties["Value"])
 
     def queue(self, name: str) -> Resource:
         """A queue by its physical name."""

@@ -39,8 +39,7 @@ def a_config(folder: Path, **lanes: dict[str, Any]) -> Path:
 
 def told(stage: Synthesized) -> dict[str, dict[str, AccountSpec]]:
     """Who is told which accounts: every worker, the two engine functions that ask them, and the command line."""
-    parameter = stage.the("AWS::SSM::Parameter", Name=names.accounts_parameter(stage.spec.name)).properties["Value"]
-    entries = json.loads(parameter).items()
+    entries = stage.parameter(names.accounts_parameter(stage.spec.name)).items()
     asked = {
         name: dict(EngineSettings.from_env(environment(stage, name)).accounts) for name in ("stream", "dispatcher")
     }
@@ -149,7 +148,7 @@ def test_two_lanes_that_name_one_account_draw_from_one_row(synthesize: Synthesiz
     lanes = {
         lane: WorkerSettings.from_env(environment(stage, names.worker(lane))) for lane in ("support", "extraction")
     }
-    assert len({settings.ledger_table for settings in lanes.values()}) == 1
+    assert len({settings.text(env.LEDGER_TABLE) for settings in lanes.values()}) == 1
     ledger, clock = MemoryBudgetLedger(), VirtualClock()
     budgets = {
         lane: Budgets.of(
@@ -192,10 +191,10 @@ def test_one_entry_gives_a_lane_its_budget(synthesize: Synthesize, tmp_path: Pat
         name: lane for name, lane in new.lanes.items() if name != "support"
     }
     without, having = synthesize(old, thorough=False), synthesize(new, thorough=False)
-    assert env.ACCOUNTS not in environment(without, "support-worker")
+    assert "accounts" not in without.settings("support-worker")
     settings = WorkerSettings.from_env(environment(having, "support-worker"))
     assert dict(settings.accounts) == {"openai": new.accounts["openai"]}
-    assert settings.ledger_table == names.table("dev", "ledger")
+    assert settings.text(env.LEDGER_TABLE) == names.table("dev", "ledger")
     ledger = names.table("dev", "ledger")
     assert ledger in json.dumps(policies(having, "Lane-support"))
 

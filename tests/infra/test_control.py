@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
 
 from infra import environment, naming
 from infra.control import SIZES, stream_filters
+from infra.settings import of_engine
 from shared.contract import env, names
 from shared.core.schedule import Misfire, Overlap, ScheduleRule
 from shared.runtime.engine_settings import EngineSettings
 from tests.infra.conftest import Synthesized
+from tests.settings import settings_file
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
@@ -165,7 +166,8 @@ def test_a_schedule_is_told_its_rule(prod: Synthesized) -> None:
     """What the settings say of one schedule reaches its function and no other; the default is not spelt out."""
     rule = ScheduleRule(misfire=Misfire(made_up=3), overlap=Overlap.ALLOW)
     spec = replace(prod.spec, schedule_rules={"sweeper": rule})
-    told = {name: environment.of_engine(name, spec, Stack()) for name in names.SCHEDULED}
-    assert EngineSettings.from_env(told["sweeper"]).schedule_rule == rule
+    told = {name: environment.of_schedule(name, 60, spec) for name in names.SCHEDULED}
+    settings = {env.STAGE: "prod", env.SETTINGS: settings_file(**of_engine(spec))}
+    assert EngineSettings.from_env({**settings, **told["sweeper"]}).schedule_rule == rule
     assert {name for name in told if env.SCHEDULE_RULE in told[name]} == {"sweeper"}
-    assert EngineSettings.from_env(told["auditor"]).schedule_rule == ScheduleRule()
+    assert EngineSettings.from_env({**settings, **told["auditor"]}).schedule_rule == ScheduleRule()

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from infra.grants import RUN_ROLES
 from infra.stage import load_stage
+from shared.adapters.aws.clients import client
+from shared.adapters.memory.telemetry import MemoryTelemetry
 from shared.contract import env, names
 from shared.core.errors import BadInput
+from shared.runtime import runs, wiring
 from shared.runtime.engine_settings import EngineSettings
+from shared.runtime.governor import governor
+from shared.runtime.intake_settings import IntakeSettings
+from shared.runtime.run_door import Build
 from shared.runtime.settings import WorkerSettings
 from tests.infra.conftest import Synthesize, Synthesized
+from tests.settings import settings_file
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
@@ -22,7 +31,8 @@ pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 def environment(stage: Synthesized, function: str) -> dict[str, str]:
     """A function's variables as it finds them, with account and region filled in."""
     variables: Mapping[str, object] = stage.function(function).properties["Environment"]["Variables"]
-    return {name: _text(value) for name, value in variables.items()}
+    told = {name: _text(value) for name, value in variables.items()}
+    return {**told, env.SETTINGS: settings_file(**stage.settings(function))} if env.SETTINGS in told else told
 
 
 def workers(stage: Synthesized) -> dict[str, str]:
@@ -37,7 +47,7 @@ def workers(stage: Synthesized) -> dict[str, str]:
 def _text(value: object) -> str:
     match value:
         case {"Ref": "AWS::AccountId"}:
-            return "111122223333"
+            return "123456789012"
         case {"Ref": "AWS::Region"}:
             return "eu-central-1"
         case {"Ref": "AWS::URLSuffix"}:
@@ -53,37 +63,70 @@ def _text(value: object) -> str:
 def test_a_worker_understands_its_environment(every_stage: Synthesized) -> None:
     """A worker's settings are its own lane, its own vendors, its tables, its bucket and its secret."""
     for function, name in workers(every_stage).items():
-        settings = WorkerSettings.from_env(environment(every_stage, function))
+        told = environment(every_stage, function)
+        settings = WorkerSettings.from_env(told)
         stage, lane = every_stage.spec.name, every_stage.spec.lanes[name]
         assert (settings.stage, settings.lane) == (stage, lane)
         assert settings.vendors == {vendor: every_stage.spec.vendors[vendor] for vendor in lane.vendors}
-        assert settings.jobs_table == names.table(stage, "jobs")
-        assert settings.effects_table == names.table(stage, "effects")
-        assert settings.control_table == names.table(stage, "control")
-        assert settings.content_bucket == names.bucket(stage, "111122223333", "eu-central-1")
+        assert told[env.JOBS_TABLE] == names.table(stage, "jobs")
+        assert told[env.CONTENT_BUCKET] == names.bucket(stage, "123456789012", "eu-central-1")
         assert (settings.secret_arn is not None) == (lane.secret is not None)
 
 
 def test_an_engine_function_knows_every_lane_and_where_its_queues_are(every_stage: Synthesized) -> None:
-    """Lanes as configured; queue addresses that SQS would give; the period of what is scheduled."""
-    host = "https://sqs.eu-central-1.amazonaws.com/111122223333"
+    """Lanes as configured; queues under the addresses that SQS itself gives; the period of what is scheduled."""
     stage = every_stage.spec.name
     for name in names.ENGINE_FUNCTIONS:
         if name == "feed":
             continue  # it reads no lane's settings
-        told = environment(every_stage, name)
-        settings = EngineSettings.from_env(told)
+        settings = EngineSettings.from_env(environment(every_stage, name))
         lanes = every_stage.spec.lanes
         assert settings.lanes == {name: replace(lane.for_engine, router=None) for name, lane in lanes.items()}
-        sent = [name for name, lane in lanes.items() if lane.run is None]
-        for variable, name_of, having in (
-            (env.QUEUE_URLS, names.queue, sent),
-            (env.DLQ_URLS, names.dead_letter_queue, list(lanes)),
-        ):
-            if variable in told:
-                assert settings.urls(variable) == {lane: f"{host}/{name_of(stage, lane)}" for lane in having}
         if name in names.SCHEDULED:
             assert settings.period_s == getattr(every_stage.spec.schedules, name)
+    settings = EngineSettings.from_env(environment(every_stage, "stream"))
+    sent = [name for name, lane in every_stage.spec.lanes.items() if lane.run is None]
+    with mock_aws():
+        for build, name_of, having in (
+            (wiring.lane_queues, names.queue, sent),
+            (wiring.dead_letter_queues, names.dead_letter_queue, list(every_stage.spec.lanes)),
+        ):
+            for lane in having:
+                client("sqs").create_queue(QueueName=name_of(stage, lane))
+                assert build(settings).depth(lane).visible == 0
+
+
+@pytest.mark.fault("J7")
+def test_every_function_is_wired_by_what_it_is_told(every_stage: Synthesized) -> None:
+    """Each finds every name it asks for; none is told the name of a thing that it is not granted."""
+    telemetry: Any = MemoryTelemetry()
+    built: dict[str, Callable[[EngineSettings], object]] = {
+        **{name: partial(getattr(wiring, name), telemetry=telemetry) for name in names.SCHEDULED if name != "governor"},
+        "governor": partial(governor, telemetry=telemetry),
+        "stream": partial(wiring.viewer, telemetry=telemetry),
+    }
+    for name, build in built.items():
+        assert build(EngineSettings.from_env(environment(every_stage, name)))
+    door = IntakeSettings.from_env(environment(every_stage, names.intake("support")))
+    assert wiring.intake(door, telemetry)
+    roles: dict[str, Build] = {
+        "batch_submitter": runs.submitter(group_of=lambda job: None, prompt_of=lambda job, told: None),  # type: ignore[arg-type, return-value]
+        "batch_collector": runs.collector(accept=lambda told: None, result="r"),
+        "worker": runs.worker({}, model_of=lambda job: ""),
+    }
+    for function, name in workers(every_stage).items():
+        told = environment(every_stage, function)
+        settings, role = WorkerSettings.from_env(told), function.removeprefix(f"{name}_")
+        assert roles[role](settings, telemetry) if role in roles else wiring.worker(settings, {}, telemetry)
+        assert (env.EFFECTS_TABLE in told) == (role not in ("batch_submitter", "batch_collector"))
+
+
+def test_nothing_that_grows_with_the_stage_stands_in_an_environment(every_stage: Synthesized) -> None:
+    """Names alone: none of a lane but a function's own, no setting of one, and no address."""
+    for function in every_stage.assembly.resources("AWS::Lambda::Function"):
+        told = {name: _text(value) for name, value in function.properties["Environment"]["Variables"].items()}
+        assert not [name for name, value in told.items() if "://" in value or value.startswith("{")], function
+        assert sum(len(name) + len(value) for name, value in told.items()) < 900
 
 
 def test_the_stream_consumer_does_not_know_the_content_store(every_stage: Synthesized) -> None:
@@ -118,7 +161,7 @@ def test_vendors_of_the_local_stage_are_the_simulator(synthesize: Synthesize) ->
         "helpdesk": "http://127.0.0.1:4242/helpdesk",
         "openai": "http://127.0.0.1:4242/openai/v1",
     }
-    told = environment(synthesize(spec, thorough=False), names.worker("support"))
-    assert json.loads(told[env.VENDORS])["helpdesk"]["base_url"] == "http://127.0.0.1:4242/helpdesk"
+    told = synthesize(spec, thorough=False).settings(names.worker("support"))
+    assert told["vendors"]["helpdesk"]["base_url"] == "http://127.0.0.1:4242/helpdesk"
     with pytest.raises(BadInput, match="vendor_url"):
         load_stage("prod", vendor_url="http://127.0.0.1:4242")

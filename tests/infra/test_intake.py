@@ -12,7 +12,7 @@ from infra.intake import TIMEOUT_S
 from infra.rules.assembly import Resource, texts
 from infra.rules.registry import check
 from infra.stage import load_stage
-from shared.contract import names
+from shared.contract import env, names
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
 from shared.runtime.intake_settings import IntakeSettings
@@ -62,8 +62,8 @@ def test_the_door_understands_its_environment(every_stage: Synthesized) -> None:
     settings = IntakeSettings.from_env(environment(every_stage, SUPPORT))
     stage, lane = every_stage.spec.name, every_stage.spec.lanes["support"]
     assert (settings.stage, settings.lane, settings.task) == (stage, lane.for_engine, lane.intake)
-    assert settings.jobs_table == names.table(stage, "jobs")
-    assert settings.content_bucket == names.bucket(stage, "111122223333", "eu-central-1")
+    assert settings.text(env.JOBS_TABLE) == names.table(stage, "jobs")
+    assert settings.text(env.CONTENT_BUCKET) == names.bucket(stage, "123456789012", "eu-central-1")
     variables = _door(every_stage).properties["Environment"]["Variables"]
     secret = every_stage.the("AWS::SecretsManager::Secret", Name=names.secret(stage, SUPPORT))
     assert variables["PENSTOCK_SECRET_ARN"] == {"Ref": secret.id}

@@ -105,12 +105,9 @@ def test_content_outlives_every_job_that_needs_it(every_stage: Synthesized) -> N
 
 def test_tools_can_read_which_lanes_were_deployed(every_stage: Synthesized) -> None:
     """The lanes parameter holds exactly the stage's lanes, as `LaneSpec.from_mapping` reads them."""
-    import json
-
     from shared.core.lane import LaneSpec
 
-    parameter = every_stage.the("AWS::SSM::Parameter", Name=names.lanes_parameter(every_stage.spec.name))
-    told = json.loads(parameter.properties["Value"])
+    told = every_stage.parameter(names.lanes_parameter(every_stage.spec.name))
     read = {name: LaneSpec.from_mapping(name, values) for name, values in told.items()}
     assert read == {name: lane.for_engine for name, lane in every_stage.spec.lanes.items()}
 
@@ -118,13 +115,10 @@ def test_tools_can_read_which_lanes_were_deployed(every_stage: Synthesized) -> N
 @pytest.mark.req("C14")
 def test_tools_judge_by_the_rules_that_the_governor_has(every_stage: Synthesized) -> None:
     """The rules parameter makes its thresholds, policies and prices again: who opens asks by the same numbers."""
-    import json
-
     from shared.core.governing import Rules
 
     spec = every_stage.spec
-    parameter = every_stage.the("AWS::SSM::Parameter", Name=names.rules_parameter(spec.name))
-    told = Rules.from_mapping(json.loads(parameter.properties["Value"]))
+    told = Rules.from_mapping(every_stage.parameter(names.rules_parameter(spec.name)))
     assert (told.thresholds, told.policies, told.prices) == (spec.severity, spec.policies, spec.prices)
 
 

@@ -71,16 +71,21 @@ def test_a_missing_package_says_what_to_run(
     monkeypatch.setenv("CDK_VALIDATION", "false")
     assert main() == 1
     assert "run make build TARGET=lambda first" in capsys.readouterr().err
-    with pytest.raises(MissingPackage, match="TARGET=local"):
-        Packages.of_stage("local", str(tmp_path)).code("stream")
+    with (
+        pytest.raises(MissingPackage, match="TARGET=local"),
+        Packages.of_stage("local", str(tmp_path)).code("stream", ""),
+    ):
+        pass
 
 
-def test_an_archive_is_preferred_to_a_folder(tmp_path: Path) -> None:
-    """The staged zip is what is deployed; a folder serves where there is none."""
-    packages = Packages.placeholders(tmp_path, ["stream"])
-    assert packages.code("stream")
-    (tmp_path / "triage.zip").write_bytes(b"PK\x05\x06" + b"\0" * 18)
-    assert packages.code("triage")
+def test_the_same_settings_give_the_same_package(stages: Stages, tmp_path: Path) -> None:
+    """A function whose code and settings stay is not deployed again; other settings are another package."""
+
+    def packed(settings: str) -> bytes:
+        with Packages.placeholders(tmp_path, ["stream"]).code("stream", settings) as code:
+            return Path(str(code.path)).read_bytes()  # type: ignore[attr-defined]
+
+    assert packed("{}") == packed("{}") != packed("[]")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from tests.builders import ROUTING
 from tests.contract.tables import create_queues, table_shape
 from tests.functions.stage import LambdaContext, stream_event
 from tests.leaks.sweep import CANARY, Sweep, holds, sweeping
+from tests.settings import settings_file
 from tests.unit.vendors import sockets
 from tests.unit.vendors.sockets import RawServer
 
@@ -94,12 +95,10 @@ def an_account(tmp_path: Path, vendor_url: str) -> Iterator[Account]:
         variables = {
             env.STAGE: STAGE,
             env.LANE: "support",
-            env.LANES: json.dumps({"support": LANE}),
+            env.SETTINGS: settings_file(lanes={"support": LANE}, vendors={"helpdesk": vendor}),
             **{name: names.table(STAGE, name.split("_")[1].lower()) for name in TABLE_VARIABLES},
             env.CONTENT_BUCKET: bucket,
-            env.QUEUE_URLS: json.dumps(dict(queues)),
-            env.DLQ_URLS: json.dumps(dict(dead)),
-            env.VENDORS: json.dumps({"helpdesk": vendor}),
+            env.ACCOUNT_ID: ACCOUNT,
             env.PERIOD_S: "60",
             "PENSTOCK_HOME": str(tmp_path / "nowhere"),
         }

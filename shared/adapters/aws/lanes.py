@@ -1,4 +1,4 @@
-"""The lanes, vendor accounts and rules a stage was deployed with, as its parameters say."""
+"""The lanes, vendors, accounts and rules a stage was deployed with, as its parameters say."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from shared.adapters.aws.clients import TRIES, client
-from shared.contract import names
+from shared.contract import names, parts
 from shared.core.account import AccountSpec
 from shared.core.errors import BadInput
 from shared.core.governing import Rules
 from shared.core.lane import LaneSpec
+from shared.core.routing import Routing
+from shared.core.vendor import VendorSpec
 
 
 def deployed_lanes(stage: str, *, tries: int = TRIES) -> Mapping[str, LaneSpec]:
@@ -23,6 +25,22 @@ def deployed_lanes(stage: str, *, tries: int = TRIES) -> Mapping[str, LaneSpec]:
     if told is None:
         raise BadInput("stage", f"{stage!r} has no parameter {parameter}: is it deployed?")
     return {name: LaneSpec.from_mapping(name, values) for name, values in told.items()}
+
+
+def deployed_vendors(stage: str) -> Mapping[str, VendorSpec] | None:
+    """Every vendor of the stage; None for a stage that was deployed before its parameters told of them."""
+    told = _told(names.vendors_parameter(stage))
+    return None if told is None else {name: VendorSpec(**{**values, "name": name}) for name, values in told.items()}
+
+
+def deployed_routing(stage: str) -> Mapping[str, Routing] | None:
+    """What the events of the stage's lanes may be about, where they are told apart; None as for vendors."""
+    told = _told(names.routing_parameter(stage))
+    return (
+        None
+        if told is None
+        else {name: Routing.from_mapping(f"lanes.{name}.routing", values) for name, values in told.items()}
+    )
 
 
 def deployed_accounts(stage: str) -> Mapping[str, AccountSpec]:
@@ -37,11 +55,30 @@ def deployed_rules(stage: str) -> Rules:
 
 
 def _told(parameter: str, tries: int = TRIES) -> dict[str, dict[str, Any]] | None:
-    try:
-        text = client("ssm", tries=tries).get_parameter(Name=parameter)["Parameter"]["Value"]
-    except ClientError as exc:
-        if exc.response.get("Error", {}).get("Code") == "ParameterNotFound":
-            return None
-        raise
-    told: dict[str, dict[str, Any]] = json.loads(text)
-    return told
+    ssm = client("ssm", tries=tries)
+
+    def value(name: str) -> str:
+        return str(ssm.get_parameter(Name=name)["Parameter"]["Value"])
+
+    for last in (False, True):
+        try:
+            first = value(parameter)
+        except ClientError as exc:
+            if _is_absent(exc):
+                return None
+            raise
+        try:
+            text = parts.whole(first, lambda number: value(names.parameter_part(parameter, number)))
+        except (parts.NotWhole, ClientError) as exc:
+            if isinstance(exc, ClientError) and not _is_absent(exc):
+                raise
+            if last:
+                raise BadInput("stage", f"is being deployed: {parameter} is half written; ask again shortly") from exc
+            continue
+        told: dict[str, dict[str, Any]] = json.loads(text)
+        return told
+    raise AssertionError("the last try returned or raised")
+
+
+def _is_absent(exc: ClientError) -> bool:
+    return exc.response.get("Error", {}).get("Code") == "ParameterNotFound"

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 ROWS = "shared/adapters/rows.py"
 LETTERS, LOOKING = "shared/usecases/look_for_letters.py", ("tests/unit/usecases/test_look_for_letters.py",)
+SECRETS, KEEPING = "shared/adapters/aws/secrets.py", ("tests/unit/adapters/test_secrets.py",)
 DISPATCH = "shared/usecases/dispatch.py"
 ODD_ROWS = ("tests/unit/usecases/test_odd_rows.py",)
 ODD_KEYS = ("tests/contract/test_jobs_odd_keys.py",)
@@ -162,5 +163,45 @@ IDENTITIES: tuple[Mutant, ...] = (
         new="        raise typer.Exit(0)",
         faults=("F9",),
         tests=("tests/unit/ops/cli/test_audit.py",),
+    ),
+    Mutant(
+        name="a_value_is_kept_against_a_no",
+        file=SECRETS,
+        old="        if not (lost and keep):",
+        new="        if not keep:",
+        faults=("J1",),
+        tests=KEEPING,
+    ),
+    Mutant(
+        name="an_outage_brings_a_refused_value_back",
+        file=SECRETS,
+        old='            self._held, self._read_at = {}, float("-inf")',
+        new="            pass",
+        faults=("J1",),
+        tests=KEEPING,
+    ),
+    Mutant(
+        name="a_value_is_kept_for_two_hours",
+        file=SECRETS,
+        old="KEPT_S = 3600.0",
+        new="KEPT_S = 7200.0",
+        faults=("C1",),
+        tests=KEEPING,
+    ),
+    Mutant(
+        name="a_silent_service_is_asked_with_every_call",
+        file=SECRETS,
+        old="            self._lost_at = self._now()",
+        new="            pass",
+        faults=("C1",),
+        tests=KEEPING,
+    ),
+    Mutant(
+        name="a_refused_token_is_kept",
+        file=SECRETS,
+        old="self._secret.read(older_than_s=-1.0, kept_s=-1.0)",
+        new="self._secret.read(older_than_s=-1.0)",
+        faults=("G9",),
+        tests=KEEPING,
     ),
 )

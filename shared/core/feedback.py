@@ -106,6 +106,14 @@ def probing(terms: Terms, now_us: int, *, by: str = "") -> Terms | None:
     return changed(terms, terms.changed_us, shut=replace(shut, probe_us=next_us, held_until_us=dead_us, probe_by=by))
 
 
+def unasked(terms: Terms, now_us: int, *, by: str) -> Terms | None:
+    """The probe that `by` took was not sent: it is anybody's again, at once."""
+    shut = terms.shut
+    if shut is None or not shut.held_until_us or shut.probe_by != by:
+        return None
+    return changed(terms, terms.changed_us, shut=replace(shut, probe_us=now_us, held_until_us=0))
+
+
 def in_vain(terms: Terms, sent_us: int, now_us: int) -> Terms | None:
     """A probe was not answered by the vendor: the next may follow, as long after this one as the trouble asks for."""
     shut = terms.shut

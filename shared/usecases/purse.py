@@ -210,7 +210,11 @@ class Purse:
         """Permits that were taken and not used go back to the lease; those that were waited for, to the account: their
         moment is another's then."""
         with self._lock:
-            if not rest.metered or rest.probe:
+            if rest.probe:
+                now_us = self._account.now_us()
+                self._account.change(lambda terms: feedback.unasked(terms, now_us, by=self._owner))
+                return
+            if not rest.metered:
                 return
             if not rest.wait_us:
                 self._lease.restore(rest.requests, rest.tokens)

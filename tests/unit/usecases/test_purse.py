@@ -208,6 +208,23 @@ def test_refused_credentials_shut_the_account_and_fail_no_job(desk: Desk) -> Non
     assert isinstance(check(desk.an_environment("env-3")), Permit)
 
 
+@pytest.mark.fault("G9")
+def test_a_probe_that_was_not_needed_is_the_next_callers(desk: Desk) -> None:
+    """An effect that stands at the vendor already needs no call: the probe taken for it is free again at once. Else a
+    job whose first effect is made would take every probe for that one, and find none left for its second."""
+    desk.budgets.heard(VENDOR, permit(desk.budgets), Refused("401", auth=True))
+    other = desk.an_environment("env-2")
+    desk.clock.advance(60)
+    probe = permit(other)
+    assert probe.probe
+    other.unsent(VENDOR, probe)
+    again = permit(other)
+    assert again.probe
+    assert isinstance(check(desk.an_environment("env-3")), Denied)
+    assert other.heard(VENDOR, again, Accepted("id")) is None
+    assert not permit(other).probe
+
+
 @pytest.mark.fault("G8")
 def test_an_outage_shuts_the_account_and_one_probe_opens_it(desk: Desk) -> None:
     """Five failures of calls sent since the account was opened; then one probe a second; its answer opens for all."""

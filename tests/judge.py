@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.adapters.memory.stream import StreamRecord
-from shared.core.job import Job, Status
+from shared.core.job import Category, Job, Status
 from shared.core.lifecycle import MOVES
 from tests.vendors_and_tasks import targets_of
 
@@ -28,6 +28,8 @@ class Verdict:
     accepted: int = 0
     wanted: int = 0
     without_letter: list[str] = field(default_factory=list)
+    false_ends: list[str] = field(default_factory=list)
+    """Ends that say more than is known: an effect of the job is open."""
 
     @property
     def all_accepted(self) -> bool:
@@ -61,6 +63,9 @@ def judge(world: World) -> Verdict:
         elif job.status is Status.COMPLETED and job.result != "withheld":
             missing = [target for target in targets_of(request) if target not in targets]
             verdict.lost += [f"{job_id}: completed without {target}" for target in missing]
+        if job.status.ended and job.category is not Category.OUTCOME_UNKNOWN:
+            open_ = [row.name for row in world.effects.of_job(job_id) if row.open]
+            verdict.false_ends += [f"{job_id}: {job.status} while {name} is open" for name in open_]
     return verdict
 
 

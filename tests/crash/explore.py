@@ -6,6 +6,7 @@ the second fault of a pair falls on a boundary of the run that the first fault l
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from shared.adapters.memory.faults import Boundary, Fault, Injection, Scripted
 from tests.crash.walks import Walk
 from tests.judge import Verdict
 from tests.processes import LOOK_AHEAD_S, PERIODS
+from tests.strange.operators import Operators
 from tests.vendors_and_tasks import VendorKind
 from tests.world import LANE
 
@@ -77,6 +79,10 @@ def execute(walk: Walk, kind: VendorKind, faults: Mapping[Boundary, Injection], 
     world = walk.world(kind, Scripted(faults), **options)
     quiet = world.run_until_quiet(max_virtual=8 * BOUND_S + AUDIT_S)
     took_s = (world.clock.now() - world.last_fault_at).total_seconds()
+    if walk.replayed_after_s is not None:
+        world.run_for(walk.replayed_after_s)
+        Operators(world, random.Random(0), lambda what: None).replay_all()
+        quiet = quiet and world.run_until_quiet(max_virtual=8 * BOUND_S + AUDIT_S)
     verdict = world.verdict()
     world.close()
     return Execution(
@@ -243,8 +249,10 @@ def must_hold(execution: Execution) -> Iterator[str]:
         yield "sent twice"
     if verdict.lost or not execution.quiet:
         yield "lost"
-    if execution.took_s > BOUND_S + (AUDIT_S if execution.walk.message_lost else 0):
+    if execution.took_s > BOUND_S + (AUDIT_S if execution.walk.message_lost else 0) + execution.walk.waits_s:
         yield f"took {execution.took_s:g} s after the last fault"
+    if verdict.false_ends:
+        yield "ended although an effect is open"
     if verdict.without_letter:
         yield "failed without a dead letter"
     if execution.walk.completes:

@@ -11,7 +11,7 @@ import pytest
 from shared.adapters.memory.faults import Boundary, Fault, Injection
 from tests.crash.explore import KINDS, READS, Tally, execute, explore, must_hold, pairs, singles
 from tests.crash.report import PROPERTY
-from tests.crash.walks import ONE_EFFECT, SEND_PATHS, TWO_EFFECTS, WHOLE_WALKS, Walk
+from tests.crash.walks import ONE_EFFECT, SEND_PATHS, TWO_EFFECTS, WHOLE_WALKS, WINDOWS, Walk
 from tests.vendors_and_tasks import VendorKind
 
 pytestmark = pytest.mark.crash
@@ -42,6 +42,15 @@ def _report(tally: Tally, title: str, record_property: Note) -> None:
 def test_one_fault_anywhere_neither_doubles_nor_loses(walk: Walk, record_property: Note) -> None:
     """One fault at any call of enqueue, stream consumer, worker, dispatcher, triage or auditor: one send, one end."""
     _report(explore(singles(walk), must_hold), "one fault", record_property)
+
+
+@pytest.mark.req("R8")
+@pytest.mark.fault("A13")
+@pytest.mark.parametrize("walk", WINDOWS, ids=lambda walk: walk.name)
+def test_every_answer_to_a_second_request_and_a_window_that_ends(walk: Walk, record_property: Note) -> None:
+    """Accepted with its answer lost, then any answer to what follows, one fault anywhere, the vendor's window over, and
+    a replay a day later: one send, and no end that says more than is known."""
+    _report(explore(singles(walk), must_hold), "windows that end", record_property)
 
 
 @pytest.mark.slow

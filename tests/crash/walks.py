@@ -21,7 +21,7 @@ from shared.core.routing import Routing
 from shared.usecases.enqueue import Enqueue
 from tests.builders import ROUTING, a_lane, an_account
 from tests.processes import PERIODS
-from tests.vendors_and_tasks import VendorKind, a_vendor
+from tests.vendors_and_tasks import TASKS, VendorKind, a_vendor
 from tests.world import World
 
 
@@ -68,6 +68,10 @@ class Walk:
     """Begin with the message already in the queue: the send path alone."""
     account: AccountSpec | None = None
     """The vendor account its sends are paid from."""
+    window_s: int | None = None
+    """How long a vendor that deduplicates remembers our key, where that ends within the walk."""
+    replayed_after_s: float | None = None
+    """What failed is replayed by a plan, so long after its end."""
     spent_s: float = 0
     """So much of the account's time is spent beforehand: the first to ask is refused and waits for its turn."""
     call_reply: Mapping[str, Any] | None = None
@@ -79,15 +83,23 @@ class Walk:
     """Ends `completed` when nothing goes wrong."""
 
     @property
+    def waits_s(self) -> float:
+        """What its lane lets a job wait between two tries beyond what any walk's does."""
+        lane = self.options.get("lane")
+        return 0 if lane is None else max(0, sum(lane.backoff_s) - sum(a_lane().backoff_s))
+
+    @property
     def vendor_loses_answers(self) -> bool:
         """The vendor itself leaves an outcome open."""
-        return Says.ACCEPTED_BUT_UNKNOWN in self.says or Says.UNKNOWN in self.says
+        return bool({Says.ACCEPTED_BUT_UNKNOWN, Says.UNKNOWN, Says.FAIL} & {*self.says})
 
     def world(self, kind: VendorKind, plan: Plan, **options: Any) -> World:
         """The world of this walk, ready to run."""
 
         def vendor(clock: Clock) -> MemoryVendor:
-            made = a_vendor(kind, clock, of=ProbedVendor, script=self.says, call_reply=self.call_reply)
+            window = {} if self.window_s is None else {"dedupes_by_key": timedelta(seconds=self.window_s)}
+            ends = window if kind is VendorKind.DEDUPES else {}
+            made = a_vendor(kind, clock, of=ProbedVendor, script=self.says, call_reply=self.call_reply, **ends)
             made.call_script.extend(self.calls_say)
             return made
 
@@ -174,3 +186,22 @@ SEND_PATHS = (
     Walk(name="send path, one effect", from_message=True),
     Walk(name="send path, two effects", task="reply_and_tag", from_message=True),
 )
+WINDOW_S, BEYOND_S = 400, 600
+"""A second request falls into the window; a third one, after the longest backoff, finds it closed."""
+REFUSALS = (
+    *(Says.REFUSE_AUTH, Says.FORBID, Says.REFUSE_PERMANENT, Says.REFUSE_RATE, Says.REFUSE_RATE_UNTOLD),
+    *(Says.UNREACHABLE, Says.UNSENT, Says.FAIL, Says.UNKNOWN, Says.ACCEPTED_BUT_UNKNOWN),
+)
+WINDOWS = tuple(
+    Walk(
+        name=f"accepted, answer lost, then {then}, and the window ends",
+        says=(Says.ACCEPTED_BUT_UNKNOWN, then),
+        from_message=True,
+        window_s=WINDOW_S,
+        replayed_after_s=86_400,
+        completes=False,
+        options={"lane": a_lane(tasks=tuple(sorted(TASKS)), retry_backoff_s=(5, BEYOND_S, BEYOND_S, BEYOND_S))},
+    )
+    for then in REFUSALS
+)
+"""Every answer there is, to a request whose predecessor nobody knows the end of."""

@@ -22,6 +22,7 @@ from shared.core.switches import Level, Switch
 from tests.builders import a_lane, an_account
 from tests.judge import Verdict, illegal_steps
 from tests.simulation.chance import Chance, drawn_odds
+from tests.strange.operators import Operators
 from tests.vendors_and_tasks import TASKS, VendorKind, a_vendor
 from tests.world import ROLES, World
 
@@ -29,6 +30,10 @@ TROUBLE_S = 900.0
 """Work arrives and things go wrong for so long; then everything works and the system is given time to end."""
 CALM_S = 6 * 3600.0
 WORKERS = 4
+FAMILIAR = 1000
+"""Seeds below it are as they always were. From here on vendors forget our key within the trouble, answer in every way
+there is, and what failed is replayed a day later."""
+A_DAY_S = 86_400.0
 
 
 @dataclass(slots=True)
@@ -66,7 +71,7 @@ def run_seed(seed: int, *, fingerprint: bool = False) -> Outcome:
             # One message at a time is already a full queue in some seeds: the capacity gate holds the rest.
             queue_window_s=rng.choice((1, 120)),
         ),
-        vendor=lambda clock: _vendor(kind, clock, vendor_rng),
+        vendor=lambda clock: _vendor(kind, clock, vendor_rng, None if seed < FAMILIAR else random.Random(f"v{seed}")),
         seed=rng.randrange(2**32),
         plan=plan,
         workers=rng.randint(2, WORKERS),
@@ -80,6 +85,10 @@ def run_seed(seed: int, *, fingerprint: bool = False) -> Outcome:
     _steering(world, rng)
     world.later(TROUBLE_S, lambda: _calm(world, plan))
     world.run_until_quiet(max_virtual=TROUBLE_S + CALM_S)
+    if seed >= FAMILIAR:
+        world.run_for(A_DAY_S)
+        Operators(world, rng, lambda what: None).replay_all()
+        world.run_until_quiet(max_virtual=CALM_S)
     verdict = world.verdict()
     found = list(problems(world, verdict))
     outcome = Outcome(seed, verdict, world.trace_hash() if fingerprint else "", found, jobs=len(world.requests))
@@ -99,7 +108,7 @@ def _account(rng: random.Random) -> AccountSpec | None:
     )
 
 
-def _vendor(kind: VendorKind, clock: Clock, rng: random.Random) -> MemoryVendor:
+def _vendor(kind: VendorKind, clock: Clock, rng: random.Random, strange: random.Random | None) -> MemoryVendor:
     weights = {
         Says.ACCEPT: 1.0,
         Says.REFUSE_RATE: rng.choice((0.0, 0.1, 0.5)),
@@ -108,7 +117,13 @@ def _vendor(kind: VendorKind, clock: Clock, rng: random.Random) -> MemoryVendor:
         Says.REFUSE_PERMANENT: rng.choice((0.0, 0.02)),
     }
     answers = rng.choices(tuple(weights), tuple(weights.values()), k=60)
-    return a_vendor(kind, clock, script=answers, rate_retry_s=rng.choice((None, 1.0, 45.0)))
+    retry_s, more = rng.choice((None, 1.0, 45.0)), {}
+    if strange is not None:
+        kinds = [says for says in Says if says not in weights]
+        answers = [strange.choice(kinds) if strange.random() < 0.2 else says for says in answers]
+        if kind is VendorKind.DEDUPES:
+            more["dedupes_by_key"] = timedelta(seconds=strange.choice((360, 600, 3600)))
+    return a_vendor(kind, clock, script=answers, rate_retry_s=retry_s, **more)
 
 
 def _work(world: World, rng: random.Random) -> None:

@@ -62,7 +62,7 @@ def execute(seed: int, *, tell: bool = False) -> Executed:
         for name in (*VENDORS, MODEL)
     ]
     world = World(
-        lane=_lane(rng.choice((2, 3, 5)), rng.choice((600, 1800)), rng.choice((1, 1, 3))),
+        lane=_lane(rng.choice((2, 3, 5)), rng.choice((300, 1800)), rng.choice((1, 1, 3))),
         vendor=made[0],
         more_vendors=made[1:],
         tasks=cast.tasks(),

@@ -32,12 +32,17 @@ class Says(StrEnum):
 
     ACCEPT = "accept"
     REFUSE_RATE = "refuse_429"
+    REFUSE_RATE_UNTOLD = "refuse_429_untold"
+    """Without a word on when to come again."""
     REFUSE_PERMANENT = "refuse_4xx"
     REFUSE_AUTH = "refuse_401"
+    FORBID = "forbid_403"
     UNREACHABLE = "unreachable"
     """Nobody is there to take it or to refuse it."""
     UNSENT = "unsent"
     """It does not leave this machine."""
+    FAIL = "fail_5xx"
+    """Not accepted, and the client cannot tell, as after every answer of that kind."""
     UNKNOWN = "unknown"
     """Not accepted, and the client cannot tell."""
     ACCEPTED_BUT_UNKNOWN = "accepted_but_unknown"
@@ -134,10 +139,16 @@ class MemoryVendor:
         match says:
             case Says.REFUSE_RATE:
                 return Refused("429", retry_after_s=self._rate_retry_s)
+            case Says.REFUSE_RATE_UNTOLD:
+                return Refused("429")
             case Says.REFUSE_PERMANENT:
                 return Refused("422", permanent=True)
             case Says.REFUSE_AUTH:
                 return Refused("401", auth=True)
+            case Says.FORBID:
+                return Refused("403", auth=True)
+            case Says.FAIL:
+                return Unknown("502")
             case Says.UNREACHABLE:
                 return Refused("unreachable")
             case Says.UNSENT:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ops.cli.command import Asked, command, group
+from ops.cli.kept import kept_of
 from ops.cli.moments import span_of
 from ops.cli.show import NOTHING, Column, ago, span, styled, table
-from ops.cli.trouble import problem_of
 from shared.core.capacity import CapacityState
-from shared.core.errors import BadInput, UnreadableRow
+from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ def with_workers(stage: Stage, name: str) -> LaneSpec:
 
 def _read_page(stage: Stage, lane: LaneSpec, now: datetime) -> dict[str, Any]:
     """A lane's page; one whose row cannot be read says so, and how to begin it anew."""
-    try:
-        return page(lane, stage.control.capacity(lane.name), now)
-    except UnreadableRow as exc:
-        problem = f"{problem_of(exc).sentence}. Until then the lane stays as it is, and its baseline counts."
-        return {**page(lane, None, now), "cap": None, "severity": "unknown", "problem": problem}
+    kept, problem = kept_of(stage, lane)
+    if problem is None:
+        return page(lane, kept, now)
+    told = f"{problem}. Until then the lane stays as it is, and its baseline counts."
+    return {**page(lane, None, now), "cap": None, "severity": "unknown", "problem": told}
 
 
 def page(lane: LaneSpec, kept: CapacityState | None, now: datetime) -> dict[str, Any]:

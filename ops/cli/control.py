@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops.cli.command import Asked, command, group
+from ops.cli.kept import kept_of
 from ops.cli.opening import Anyway, Consent, Yes, document, opened, page
 from ops.cli.show import NOTHING, Column, ago, level, plain, styled, table
 from ops.cli.trouble import problem_of
@@ -56,7 +57,8 @@ def show(
         _history(asked, stage, check_scope(scope))
         return
     switches = sorted(stage.control.switches().entries.values(), key=lambda one: (-one.level, one.scope))
-    caps = {lane.name: (cap_of(stage, lane), lane) for lane in stage.lanes.values()}
+    found = {lane.name: (kept_of(stage, lane), lane) for lane in stage.lanes.values()}
+    caps = {name: ((None if kept is None else kept.cap, bad), lane) for name, ((kept, bad), lane) in found.items()}
     if asked.out.json:
         lanes = [
             {"lane": name, "cap": cap, "problem": problem, "baseline": lane.baseline, "ceiling": lane.ceiling}
@@ -296,15 +298,6 @@ def _reset(asked: Asked, stage: Stage, scope: str, rung: Level, why: str, automa
         return
     asked.out.say(styled("all is ") + level(switch.level) + styled(", and nothing else is set any more."))
     asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
-
-
-def cap_of(stage: Stage, lane: LaneSpec) -> tuple[int | None, str | None]:
-    """A lane's wanted cap; or what is wrong with its row: the other lanes can be read all the same."""
-    try:
-        kept = stage.control.capacity(lane.name)
-    except UnreadableRow as exc:
-        return None, problem_of(exc).sentence
-    return None if kept is None else kept.cap, None
 
 
 def _lanes(stage: Stage, rung: Level) -> Mapping[str, LaneSpec] | None:

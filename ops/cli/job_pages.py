@@ -112,9 +112,10 @@ def explained(explanation: Explanation) -> dict[str, Any]:
         "since": explanation.since,
         "sentence": explanation.sentence,
         "earliest": explanation.earliest,
-        "runs_now": explanation.verdict.runs and not explanation.job.status.ended and explanation.turn is None,
+        "runs_now": explanation.runs_now,
         "waits_for_run": None if explanation.turn is None else explanation.turn.schedule,
         "blocked_by": None if blocked is None else blocked.gate,
+        "trouble": None if explanation.trouble is None else explanation.trouble.sentence,
         "gates": [plain(gate) for gate in explanation.verdict.gates],
     }
 
@@ -146,6 +147,8 @@ def explanation_page(explanation: Explanation, now: datetime) -> list[Renderable
         for gate in explanation.verdict.gates
     ]
     parts.append(table(["gate", "verdict", "key", "opens"], rows))
+    if explanation.trouble is not None:
+        parts += ["", styled(f"Beside the gates: {explanation.trouble.sentence}.", "red")]
     closed = [gate for gate in explanation.verdict.gates if gate.unblock]
     # Below the table, each on its own line: a command is there to be copied whole.
     return [*parts, *([""] if closed else []), *(f"{gate.gate} opens by: {gate.unblock}" for gate in closed)]
@@ -157,7 +160,8 @@ def _earliest(explanation: Explanation, now: datetime) -> str | Text:
     if explanation.job.status is not Status.QUEUED:
         return styled("it runs", "green")
     if explanation.earliest is None:
-        return styled("not before a closed gate opens", "yellow")
+        stopped = explanation.verdict.runs and explanation.trouble is not None
+        return styled("not before its workers are fed" if stopped else "not before a closed gate opens", "yellow")
     if explanation.earliest <= now:
         return styled("now", "green")
     return f"{iso(explanation.earliest)}  {ago(explanation.earliest, now)}, at the earliest"

@@ -116,11 +116,14 @@ def why_waiting(asked: Asked, job_id: Id) -> None:
     Where it stands, every gate with its verdict, the key that blocks it and the earliest time. It is the same
     admission that the engine asks: there is no second opinion.
     """
+    from ops.cli.feeding import trouble_of
+    from ops.cli.kept import kept_of
     from shared.usecases.explain import explain
 
     stage = asked.stage()
     job = job_of(stage, job_id)
     view = stage.viewer().of(job.lane, job.task)
+    kept, _ = kept_of(stage, view.lane)
     explanation = explain(
         job,
         view,
@@ -128,6 +131,7 @@ def why_waiting(asked: Asked, job_id: Id) -> None:
         stage.queues.depth(job.lane) if view.lane.run is None else None,
         stage.clock.now(),
         _turn(stage, job),
+        None if job.status.ended else trouble_of(stage, view.lane, stage.control.switches(), kept),
     )
     if asked.out.json:
         asked.out.document(job_pages.explained(explanation))

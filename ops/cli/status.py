@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ops.cli.command import Asked
+from ops.cli.kept import kept_of
 from ops.cli.run_pages import took
 from ops.cli.show import NOTHING, Column, ago, count, level, plain, span, styled, table
-from ops.cli.trouble import problem_of
 from shared.contract import names
 from shared.core.capacity import CapacityState
 from shared.core.errors import Unavailable, UnreadableRow
@@ -218,8 +218,11 @@ def _lane(
         ripe = [entry.due for entry in entries if entry.due <= now]
         due, later, oldest = len(ripe), len(entries) - len(ripe), min(ripe, default=None)
         at_least = max(Counter(entry.priority for entry in entries).values(), default=0) >= WAITING_LIMIT
-    kept, trouble = _capacity(stage, lane)
+    from ops.cli.feeding import trouble_of
+
+    kept, unreadable = kept_of(stage, lane)
     state = kept or CapacityState(cap=lane.baseline)
+    unfed = trouble_of(stage, lane, switches, kept)
     pin = state.pinned(now)
     return LaneStatus(
         lane=lane.name,
@@ -237,17 +240,9 @@ def _lane(
         reason=state.reason or None,
         pinned_until=None if pin is None else pin.until,
         cost=_cost(stage, lane, now, switches),
-        troubles=() if trouble is None else (trouble,),
+        troubles=tuple(one for one in (unreadable, None if unfed is None else unfed.sentence) if one is not None),
         counts=None if counts is None else counts.get(lane.name, {}),
     )
-
-
-def _capacity(stage: Stage, lane: LaneSpec) -> tuple[CapacityState | None, str | None]:
-    """What is kept; or what is wrong with it: the other lanes can be looked at all the same."""
-    try:
-        return stage.control.capacity(lane.name), None
-    except UnreadableRow as exc:
-        return None, problem_of(exc).sentence
 
 
 def _cost(stage: Stage, lane: LaneSpec, now: datetime, switches: Switches) -> Cost:

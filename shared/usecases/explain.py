@@ -8,6 +8,7 @@ from datetime import datetime
 from shared.core import lifecycle
 from shared.core.admission import Verdict, View, admit
 from shared.core.effects import EffectRow
+from shared.core.feeding import FeedTrouble
 from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import QueueDepth
@@ -44,6 +45,14 @@ class Explanation:
     """When it can run at the earliest; None when that depends on a person or is over."""
     turn: Turn | None = None
     """The run it waits for, in a lane with runs."""
+    trouble: FeedTrouble | None = None
+    """What keeps the lane's workers from getting anything, beside every gate."""
+
+    @property
+    def runs_now(self) -> bool:
+        """True where nothing is in its way."""
+        fed = self.trouble is None or not self.trouble.stops
+        return self.verdict.runs and fed and not self.job.status.ended and self.turn is None
 
 
 def role_for(job: Job, lane: LaneSpec) -> str | None:
@@ -62,9 +71,10 @@ def explain(
     depth: QueueDepth | None,
     now: datetime,
     turn: Turn | None = None,
+    trouble: FeedTrouble | None = None,
 ) -> Explanation:
     """Where the job stands and what every gate says. In a lane with runs there is no queue, and `turn` says which run
-    it waits for."""
+    it waits for; elsewhere `trouble` says why the queue's messages reach no worker."""
     verdict = admit(job, view, now)
     standing, since, sentence = _standing(job, view, effects, depth, now, turn)
     blocked = verdict.blocked
@@ -76,8 +86,18 @@ def explain(
             earliest = blocked.retry_at
         if earliest is not None and turn is not None:
             earliest = turn.at(earliest)
+        if trouble is not None and trouble.stops:
+            # No time is known: somebody has to do something.
+            earliest = None
     return Explanation(
-        job=job, standing=standing, since=since, sentence=sentence, verdict=verdict, earliest=earliest, turn=turn
+        job=job,
+        standing=standing,
+        since=since,
+        sentence=sentence,
+        verdict=verdict,
+        earliest=earliest,
+        turn=turn,
+        trouble=None if job.status.ended else trouble,
     )
 
 

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 SETTING = "shared/usecases/set_switch.py"
 NAMED = ("tests/unit/usecases/test_set_switch.py", "tests/unit/ops/cli/test_control_names.py")
 CORRUPT = ("tests/contract/test_control_corrupt.py", "tests/unit/ops/cli/test_control_mended.py")
+FED = ("tests/unit/core/test_feeding.py", "tests/unit/ops/cli/test_feeding.py")
 
 CONTROL_ROWS: tuple[Mutant, ...] = (
     Mutant(
@@ -112,5 +113,21 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         new="        return value if type(value) is int else self._bad(name)",
         faults=("E9",),
         tests=CORRUPT,
+    ),
+    Mutant(
+        name="a_disabled_source_goes_untold",
+        file="shared/core/feeding.py",
+        old='    if source.state == "Disabled":',
+        new='    if source.state == "Off":',
+        faults=("B10",),
+        tests=FED,
+    ),
+    Mutant(
+        name="a_job_whose_workers_get_nothing_runs_now",
+        file="shared/usecases/explain.py",
+        old="        fed = self.trouble is None or not self.trouble.stops",
+        new="        fed = True",
+        faults=("B10",),
+        tests=FED,
     ),
 )

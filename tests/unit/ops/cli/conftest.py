@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from shared.adapters.aws.clients import client
 from shared.contract import names
 from shared.core.lane import LaneSpec
 from tests.builders import a_lane
-from tests.contract.tables import create_queues, table_shape
+from tests.contract.tables import create_queues, create_source, table_shape
 
 STAGE = "dev"
 LANES = (a_lane(), a_lane(name="mail", tasks=("sync", "draft"), vendors=("gmail",)))
@@ -87,6 +88,13 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
             CreateBucketConfiguration={"LocationConstraint": region},  # type: ignore[typeddict-item]
         )
         yield Stage(STAGE)
+
+
+def feed(lane: str) -> None:
+    """A worker and its event source, as a lane's stack has them."""
+    url = client("sqs").get_queue_url(QueueName=names.queue(STAGE, lane))["QueueUrl"]
+    clients = SimpleNamespace(iam=client("iam"), lambda_=client("lambda"), sqs=client("sqs"))
+    create_source(clients, STAGE, lane, url)
 
 
 def deploy_lanes(lanes: tuple[LaneSpec, ...]) -> None:

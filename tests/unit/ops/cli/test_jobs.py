@@ -20,7 +20,7 @@ from shared.core.moment import iso
 from shared.core.rate import Want
 from shared.core.switches import Level
 from tests.builders import a_job, a_lane, a_switch, an_account, an_effect_row
-from tests.unit.ops.cli.conftest import deploy_lanes
+from tests.unit.ops.cli.conftest import deploy_lanes, feed
 
 CALLER = "arn:aws:sts::123456789012:user/moto"
 
@@ -136,6 +136,7 @@ def test_show_and_why_say_what_was_withheld(penstock: Any, deployed: Stage) -> N
 
 def test_why_of_a_job_that_may_run(penstock: Any, deployed: Stage) -> None:
     """Every gate open: it is in the queue and can run now."""
+    feed("support")
     job = stored(deployed)
     document = penstock("jobs", "why", job.job_id, "--json").document
     assert [gate["gate"] for gate in document["gates"]] == ["switches", "schedule", "budget", "capacity"]
@@ -146,6 +147,7 @@ def test_why_of_a_job_that_may_run(penstock: Any, deployed: Stage) -> None:
 
 def test_why_of_a_job_with_a_time(penstock: Any, deployed: Stage) -> None:
     """The schedule gate names the earliest time and the command that would move it."""
+    feed("support")
     at = deployed.clock.now() + timedelta(hours=3)
     job = stored(deployed, not_before_at=at, due=at)
     document = penstock("jobs", "why", job.job_id, "--json").document
@@ -182,6 +184,7 @@ def behind(stage: Stage, **account: Any) -> AccountSpec:
 @pytest.mark.req("X9")
 def test_why_of_a_job_behind_an_account(penstock: Any, deployed: Stage) -> None:
     """It names the account, how much is missing, and the time at which the job's turn comes."""
+    feed("support")
     spec = behind(deployed, tokens_per_minute=6_000)
     now_us = rate.us_of(deployed.clock.now() + timedelta(minutes=1))
     deployed.budgets.take(spec, Want(requests=1, tokens=6_000), least=Want(), now_us=now_us)

@@ -136,7 +136,7 @@ def test_the_auditor_mends() -> None:
     with a_stage() as stage:
         job = stage.enqueue()
         stage.desk.clock.advance(3600)
-        assert tick(stage, "auditor") == {"jobs": 1, "findings": 1, "repaired": 1}
+        assert tick(stage, "auditor") == {"jobs": 1, "findings": 1, "repaired": 1, "unchecked": 0}
         assert stage.desk.queued_messages() == [job.job_id]
 
 

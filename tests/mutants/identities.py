@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 ROWS = "shared/adapters/rows.py"
 LETTERS, LOOKING = "shared/usecases/look_for_letters.py", ("tests/unit/usecases/test_look_for_letters.py",)
 SECRETS, KEEPING = "shared/adapters/aws/secrets.py", ("tests/unit/adapters/test_secrets.py",)
+CONSISTENT, MAKING = ("tests/unit/adapters/test_consistent_reads.py",), ("tests/unit/usecases/test_make_effect.py",)
 DISPATCH = "shared/usecases/dispatch.py"
 ODD_ROWS = ("tests/unit/usecases/test_odd_rows.py",)
 ODD_KEYS = ("tests/contract/test_jobs_odd_keys.py",)
@@ -203,5 +204,62 @@ IDENTITIES: tuple[Mutant, ...] = (
         new="self._secret.read(older_than_s=-1.0)",
         faults=("G9",),
         tests=KEEPING,
+    ),
+    Mutant(
+        name="a_job_is_read_as_it_was",
+        file="shared/adapters/aws/jobs.py",
+        old="Key=_key(job_id), ConsistentRead=True)",
+        new="Key=_key(job_id), ConsistentRead=False)",
+        faults=("C4",),
+        tests=CONSISTENT,
+    ),
+    Mutant(
+        name="effects_are_read_as_they_were",
+        file="shared/adapters/aws/effects.py",
+        old="                ConsistentRead=True,",
+        new="                ConsistentRead=False,",
+        faults=("C4",),
+        tests=CONSISTENT,
+    ),
+    Mutant(
+        name="switches_are_read_as_they_were",
+        file="shared/adapters/aws/control.py",
+        old="Key=key, ConsistentRead=True)",
+        new="Key=key)",
+        faults=("C4",),
+        tests=CONSISTENT,
+    ),
+    Mutant(
+        name="a_line_ends_whatever_claim_there_is",
+        file="shared/usecases/keep_batches.py",
+        old="        return job if job is not None and job.status is status and job.fence == member.fence else None",
+        new="        return job if job is not None and job.status is status else None",
+        faults=("G3",),
+        tests=("tests/unit/usecases/test_collect_batches.py",),
+    ),
+    Mutant(
+        name="a_replay_keeps_the_attempts",
+        file="shared/core/lifecycle.py",
+        old="        attempt_count=0,\n        replay_count=job.replay_count + 1,",
+        new="        replay_count=job.replay_count + 1,",
+        reqs=("C10",),
+        tests=("tests/unit/core/test_redrive.py",),
+    ),
+    Mutant(
+        name="a_refusal_is_the_last_word",
+        file="shared/usecases/make_effect.py",
+        old="except EffectMoved as moved:\n                    return self._moved(moved, request, vendor)\n"
+        "                raise EndAttempt(permit",
+        new="except EffectMoved:\n                    pass\n                raise EndAttempt(permit",
+        faults=("A4",),
+        tests=MAKING,
+    ),
+    Mutant(
+        name="a_look_up_gives_up_a_tick_late",
+        file="shared/usecases/make_effect.py",
+        old="        if now >= give_up_at:",
+        new="        if now > give_up_at:",
+        faults=("A1", "A2"),
+        tests=MAKING,
     ),
 )

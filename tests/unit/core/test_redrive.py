@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -197,6 +198,14 @@ def test_a_released_job_is_no_longer_what_was_planned() -> None:
     assert not entry.holds(after)
     assert (after.status, after.attempt_count, after.replay_count, after.fence) == (Status.QUEUED, 0, 1, job.fence + 1)
     assert (after.expires_at, after.category, after.signature, after.plan_id) == (None, None, None, "p")
+
+
+@pytest.mark.req("C10")
+def test_a_replayed_job_has_all_its_attempts_again() -> None:
+    """It failed by using them up: released with none left it would fail at its first retry."""
+    job = replace(a_failed("1"), attempt_count=5, waiting_since=NOW, permit_at=NOW)
+    after = replayed(job, "p", NOW)
+    assert (after.attempt_count, after.waiting_since, after.permit_at) == (0, None, None)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from shared.adapters.memory.batch_provider import Behaviour, LineSays
+from shared.core import lifecycle
 from shared.core.batch import Vanished
 from shared.core.errors import BadInput, Unavailable
 from shared.core.job import Category, Status
@@ -116,14 +117,34 @@ def test_lines_twice_and_lines_nobody_asked_for_change_nothing() -> None:
 
 def test_a_job_that_left_its_batch_is_not_ended_by_it() -> None:
     """Withdrawn meanwhile: its answer comes too late and is left out."""
-    from shared.core import lifecycle
-
     desk = submitted()
     job = desk.job(1)
     desk.jobs.move(job, lifecycle.canceled(job, desk.lane, "ops", desk.clock.now()))
     counts = desk.collect()
     assert (counts["succeeded"], counts["line_late"]) == (2, 1)
     assert desk.job(1).status is Status.CANCELED
+
+
+@pytest.mark.fault("A4", "G3")
+def test_a_line_of_an_earlier_claim_ends_nobody() -> None:
+    """Sent back and submitted anew, the job is in two batches: only the one that has its present claim ends it."""
+    desk = submitted(1)
+    (first,) = desk.batches.under_way("rewrite")
+    job = desk.job(1)
+    desk.jobs.move(job, lifecycle.sent_back(job, "batch_lost", desk.lane, desk.clock.now()))
+    desk.clock.advance(3600)
+    desk.submit()
+    again = desk.job(1)
+    assert (again.status, again.fence) == (Status.BATCH_SUBMITTED, job.fence + 1)
+    keeper = desk.keeper()
+    (old,), (new,) = (keeper.members(batch) for batch in desk.batches.under_way("rewrite"))
+    assert (old.fence, new.fence) == (job.fence, again.fence)
+    assert keeper.row(old, Status.BATCH_SUBMITTED) is None
+    assert keeper.row(new, Status.BATCH_SUBMITTED) == again
+    counts = desk.collect()
+    assert (counts["succeeded"], counts["line_late"]) == (1, 1)
+    assert desk.text_of(desk.job(1)) == f"rewritten {again.job_id}.{again.fence}"
+    assert first.tag in {batch.tag for batch in desk.batches.ended("rewrite", limit=5)}
 
 
 def test_a_batch_that_vanished_is_given_up_after_a_while() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from shared.adapters.memory.vendor import Says
 from shared.contract import metrics
-from shared.core.effects import Effect, EffectState, Sent, Withheld, effect_id_of
+from shared.core.effects import Effect, EffectRow, EffectState, Sent, Withheld, effect_id_of
 from shared.core.job import Category, Job, Status
 from shared.core.outcome import Done, Outcome
 from shared.core.sensitive import Sensitive
@@ -192,13 +193,61 @@ def test_a_look_up_that_does_not_find_it_is_no_licence(kind: VendorKind) -> None
     desk.vendor.script.append(Says.UNKNOWN)
     job = desk.put(a_job())
     after, looks = ran(desk, job), 1
-    while after.status is Status.QUEUED:
+    while after.status is Status.QUEUED and looks <= 8:
         assert (after.blocked_by, after.attempt_count) == ("outcome_lookup", 0)
+        assert after.due is not None
+        # Each look is later than the one before: a job that may look again at once never comes to its end.
+        assert after.due > desk.clock.now()
         after, looks = again(desk, job), looks + 1
     assert (after.status, after.category) == (Status.FAILED, Category.OUTCOME_UNKNOWN)
     assert desk.vendor.requests == 1
     assert 2 <= looks <= 8
     assert desk.clock.now() - NOW <= timedelta(seconds=desk.lane.lookup_grace_s + 60)
+
+
+@pytest.mark.fault("A1")
+def test_a_look_up_gives_up_at_the_end_of_its_grace() -> None:
+    """At that very moment, not one look later."""
+    desk = Desk(kind=VendorKind.EXACT)
+    desk.vendor.script.append(Says.UNKNOWN)
+    job = desk.put(a_job())
+    ran(desk, job)
+    desk.clock.advance(desk.lane.lookup_grace_s)
+    after = ran(desk, desk.job(job.job_id), by="w2/2")
+    assert (after.status, after.category) == (Status.FAILED, Category.OUTCOME_UNKNOWN)
+    assert desk.vendor.requests == 1
+
+
+@pytest.mark.fault("A4")
+@pytest.mark.parametrize("meanwhile", ["taken over", "accepted"])
+def test_a_refusal_whose_row_moved_is_not_the_last_word(meanwhile: str) -> None:
+    """Another worker has the intent, or found it accepted: a *no* to this request ends neither, and nothing is sent."""
+    desk = Desk(kind=VendorKind.DEDUPES)
+    desk.vendor.script.append(Says.REFUSE_PERMANENT)
+    job = desk.put(a_job())
+
+    class Racing(Flaky):
+        raced = False
+
+        def record(self, row: EffectRow, result: EffectRow) -> None:
+            if not self.raced:
+                self.raced = True
+                taken = effects.take_over(row, fence=row.fence + 1, now=desk.clock.now())
+                if meanwhile == "accepted":
+                    effects.record(taken, replace(taken, state=EffectState.ACCEPTED, vendor_id="m-1", recorded_at=NOW))
+            effects.record(row, result)
+
+    effects = desk.effects
+    desk.effects = Racing(effects)  # type: ignore[assignment]
+    answer = desk.work(a_ticket(job))
+    after, (row,) = desk.job(job.job_id), desk.rows(job.job_id)
+    if meanwhile == "accepted":
+        assert (answer, after.status, after.result) == (Answer.ACKNOWLEDGE, Status.COMPLETED, "already_done")
+        assert (row.state, row.vendor_id) == (EffectState.ACCEPTED, "m-1")
+    else:
+        assert (answer, after.status) == (Answer.RETURN, Status.PROCESSING)
+        assert (row.state, row.fence) == (EffectState.INTENT, 2)
+    assert desk.vendor.requests == 1
 
 
 @pytest.mark.fault("A1")

@@ -1,4 +1,4 @@
-"""Puts a stage together: State, a stack per lane, Control, Watch."""
+"""Puts a stage together: State, a stack per lane, Control, Watch and what watches each lane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from infra.control import ControlStack
 from infra.deployment import Deployment
 from infra.lane import LaneStack
 from infra.state import StateStack
-from infra.watch import WatchStack
+from infra.watch import LaneWatchStack, WatchStack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class Penstock:
     lanes: tuple[LaneStack, ...]
     control: ControlStack
     watch: WatchStack
+    lane_watches: tuple[LaneWatchStack, ...]
 
 
 def build(app: App, deployment: Deployment) -> Penstock:
@@ -35,11 +36,25 @@ def build(app: App, deployment: Deployment) -> Penstock:
     )
     control = ControlStack(app, "Control", deployment=deployment, stream_arn=state.stream_arn, key_arn=key_arn)
     watch = WatchStack(app, "Watch", deployment=deployment)
+    lane_watches = tuple(
+        LaneWatchStack(app, naming.lane_watch_part(spec.name), lane=spec, deployment=deployment)
+        for spec in deployment.stage.lanes.values()
+    )
     # Most references go by name, which CloudFormation cannot see: the order is said here.
     for lane in lanes:
         lane.add_stack_dependency(state)
         control.add_stack_dependency(lane)
     control.add_stack_dependency(state)
+    for one in lane_watches:
+        one.add_stack_dependency(watch)
     Tags.of(app).add("penstock:stage", deployment.stage.name)
-    Tags.of(app).add("penstock:version", deployment.version)
-    return Penstock(stage=deployment.stage.name, state=state, lanes=lanes, control=control, watch=watch)
+    # On functions alone: a tag that changes with each release would touch event sources, and so caps, tables and keys.
+    Tags.of(app).add("penstock:version", deployment.version, include_resource_types=["AWS::Lambda::Function"])
+    return Penstock(
+        stage=deployment.stage.name,
+        state=state,
+        lanes=lanes,
+        control=control,
+        watch=watch,
+        lane_watches=lane_watches,
+    )

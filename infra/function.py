@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy
@@ -19,6 +19,7 @@ from infra.grants import GRANTS, Grant, Resource
 from infra.settings import text
 from shared.contract import env, metrics, names
 
+WORKERS_A_STATEMENT = 40
 MAX_APP_ID = 50
 """Longest application id the SDK puts into its user agent."""
 
@@ -66,9 +67,9 @@ class PlatformFunction(Construct):
         self.log_group.grant(self.role, "logs:CreateLogStream", "logs:PutLogEvents")
         nth = Counter[Resource]()
         for grant in GRANTS[granted_as]:
-            nth[grant.on] += 1
             if resources := arns.of(grant.on):
-                self.role.add_to_principal_policy(_statement(grant, resources, arns, nth[grant.on]))
+                for statement in _statements(grant, resources, arns, nth):
+                    self.role.add_to_principal_policy(statement)
 
         with deployment.packages.code(package, text(settings) if settings else "") as code:
             self.function = lambda_.Function(
@@ -101,24 +102,35 @@ def _library_variables(function_name: str) -> dict[str, str]:
     }
 
 
-def _statement(grant: Grant, resources: list[str], arns: Arns, nth: int) -> iam.PolicyStatement:
-    conditions: dict[str, dict[str, str | list[str]]] | None = None
+def _statements(
+    grant: Grant, resources: list[str], arns: Arns, nth: Counter[Resource]
+) -> Iterator[iam.PolicyStatement]:
+    for conditions in _conditions(grant, arns):
+        nth[grant.on] += 1
+        named = "".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-"))
+        yield iam.PolicyStatement(
+            sid=named + (str(nth[grant.on]) if nth[grant.on] > 1 else ""),
+            actions=list(grant.actions),
+            resources=resources,
+            conditions=conditions,
+        )
+
+
+def _conditions(grant: Grant, arns: Arns) -> Iterator[Mapping[str, Mapping[str, str | list[str]]] | None]:
+    """The conditions of a grant's statements: none, one, or one for so many workers: IAM takes policies of 6 KB."""
     if grant.on is Resource.CONTENT_KEY:
         # The key is of use through S3 alone: a leaked role cannot decrypt what it got by other ways.
-        conditions = {"StringEquals": {"kms:ViaService": f"s3.{arns.stack.region}.{arns.stack.url_suffix}"}}
-    if grant.on is Resource.CONTENT_BUCKET:
+        yield {"StringEquals": {"kms:ViaService": f"s3.{arns.stack.region}.{arns.stack.url_suffix}"}}
+    elif grant.on is Resource.CONTENT_BUCKET:
         # Asked about one absent object, S3 takes its key for the prefix.
-        conditions = {"StringLike": {"s3:prefix": [f"{place}*" for place in names.READ_BY_WORKERS]}}
-    if grant.on is Resource.EVENT_SOURCES:
+        yield {"StringLike": {"s3:prefix": [f"{place}*" for place in names.READ_BY_WORKERS]}}
+    elif grant.on is Resource.EVENT_SOURCES:
         # An event source has no name of its own; what it feeds has.
-        conditions = {"ArnEquals": {"lambda:FunctionArn": arns.workers()}}
-    return iam.PolicyStatement(
-        sid="".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-"))
-        + (str(nth) if nth > 1 else ""),
-        actions=list(grant.actions),
-        resources=resources,
-        conditions=conditions,
-    )
+        workers = arns.workers()
+        for start in range(0, len(workers), WORKERS_A_STATEMENT):
+            yield {"ArnEquals": {"lambda:FunctionArn": workers[start : start + WORKERS_A_STATEMENT]}}
+    else:
+        yield None
 
 
 def retention(days: int) -> logs.RetentionDays:

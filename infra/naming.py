@@ -14,6 +14,11 @@ def lane_part(lane: str) -> str:
     return f"Lane-{lane.replace('_', '-')}"
 
 
+def lane_watch_part(lane: str) -> str:
+    """The part of the name of the stack that watches a lane."""
+    return lane_part(lane).replace("Lane-", "Watch-", 1)
+
+
 FAILURES = ("stream", "feed", "schedule", "run")
 """Who has a queue for what could not be delivered."""
 

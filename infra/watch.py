@@ -1,4 +1,4 @@
-"""The Watch stack: dashboards, alarms, and the topic that carries them to people."""
+"""The Watch stacks: dashboards, alarms, and the topic that carries them to people. Each lane has one of its own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from constructs import Construct
 from infra import alarms, dashboards, naming
 from infra.deployment import Deployment
 from shared.contract import names
+from shared.core.lane import LaneSpec
 
 NO_CHANNEL = "penstock:no-alarm-channel"
 
@@ -29,38 +30,14 @@ class WatchStack(Stack):
             construct_id,
             env=deployment.environment,
             stack_name=names.stack(self._stage.name, "Watch"),
-            description=f"Penstock {self._stage.name}: dashboards and alarms",
+            description=f"Penstock {self._stage.name}: dashboards and alarms of the engine",
         )
         self.topic = self._topic()
         self.email: sns.Subscription | None = None
         self._connect_people()
-        for lane in self._stage.lanes.values():
-            dashboards.lane_dashboard(self, f"{naming.title(lane.name)}Dashboard", lane=lane, stage=self._stage)
-            for spec in alarms.of_lane(lane, self._stage):
-                self._alarm(spec)
         dashboards.engine_dashboard(self, "EngineDashboard", stage=self._stage)
         for spec in alarms.of_engine(self._stage):
-            self._alarm(spec)
-
-    def _alarm(self, spec: alarms.AlarmSpec) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            f"{naming.title(spec.subject)}{naming.title(spec.problem)}",
-            alarm_name=naming.alarm(self._stage.name, spec.subject, spec.problem),
-            alarm_description=spec.description,
-            metric=spec.metric,
-            threshold=spec.threshold,
-            comparison_operator=spec.comparison,
-            evaluation_periods=spec.of,
-            datapoints_to_alarm=spec.at_least,
-            treat_missing_data=(
-                cloudwatch.TreatMissingData.BREACHING
-                if spec.silence_is_bad
-                else cloudwatch.TreatMissingData.NOT_BREACHING
-            ),
-        )
-        alarm.add_alarm_action(actions.SnsAction(self.topic))
-        alarm.add_ok_action(actions.SnsAction(self.topic))
+            _alarm(self, spec, stage=self._stage.name, topic=self.topic)
 
     def _topic(self) -> sns.Topic:
         # A key of its own: CloudWatch may not use the key that AWS keeps for SNS.
@@ -138,3 +115,41 @@ class WatchStack(Stack):
             guardrail_policies=[f"arn:{self.partition}:iam::aws:policy/AWSDenyAll"],
             logging_level="ERROR",
         )
+
+
+class LaneWatchStack(Stack):
+    """One lane's dashboard and alarms: as many lanes as a stage has, no stack outgrows CloudFormation."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, lane: LaneSpec, deployment: Deployment) -> None:
+        stage = deployment.stage
+        super().__init__(
+            scope,
+            construct_id,
+            env=deployment.environment,
+            stack_name=names.stack(stage.name, naming.lane_watch_part(lane.name)),
+            description=f"Penstock {stage.name}: dashboard and alarms of lane {lane.name}",
+        )
+        topic_arn = self.format_arn(service="sns", resource=naming.alarm_topic(stage.name))
+        topic = sns.Topic.from_topic_arn(self, "Alarms", topic_arn)
+        dashboards.lane_dashboard(self, f"{naming.title(lane.name)}Dashboard", lane=lane, stage=stage)
+        for spec in alarms.of_lane(lane, stage):
+            _alarm(self, spec, stage=stage.name, topic=topic)
+
+
+def _alarm(scope: Construct, spec: alarms.AlarmSpec, *, stage: str, topic: sns.ITopic) -> None:
+    alarm = cloudwatch.Alarm(
+        scope,
+        f"{naming.title(spec.subject)}{naming.title(spec.problem)}",
+        alarm_name=naming.alarm(stage, spec.subject, spec.problem),
+        alarm_description=spec.description,
+        metric=spec.metric,
+        threshold=spec.threshold,
+        comparison_operator=spec.comparison,
+        evaluation_periods=spec.of,
+        datapoints_to_alarm=spec.at_least,
+        treat_missing_data=(
+            cloudwatch.TreatMissingData.BREACHING if spec.silence_is_bad else cloudwatch.TreatMissingData.NOT_BREACHING
+        ),
+    )
+    alarm.add_alarm_action(actions.SnsAction(topic))
+    alarm.add_ok_action(actions.SnsAction(topic))

@@ -13,6 +13,7 @@ from shared.contract import env
 
 CLAIM_MARGIN_S = 30
 """A claim times out this long after its function must have ended (`LaneSpec.claim_timeout_s`)."""
+VERSION_TAG = "penstock:version"
 MAX_WORKER_S = 120
 MAX_ENVIRONMENT_BYTES = 1536
 """Lambda allows 4 KB; names alone need a third of it, and what grows with the stage has no place there."""
@@ -66,6 +67,16 @@ def environment_fits(assembly: Assembly) -> Iterator[str]:
         size = sum(len(name.encode()) + _size(value) for name, value in variables.items())
         if size > MAX_ENVIRONMENT_BYTES:
             yield f"{function}: its environment has about {size} bytes; names need less than {MAX_ENVIRONMENT_BYTES}"
+
+
+@rule("TAGS")
+def the_version_stands_on_functions_alone(assembly: Assembly) -> Iterator[str]:
+    """It changes with each release: on an event source it would send the baseline cap again, on a store a change."""
+    for resource in assembly.resources():
+        told = resource.properties.get("Tags", [])
+        tags = told if isinstance(told, dict) else {one["Key"]: one["Value"] for one in told if "Key" in one}
+        if (VERSION_TAG in tags) != (resource.type == "AWS::Lambda::Function"):
+            yield f"{resource}: {VERSION_TAG} stands on functions, and on nothing else"
 
 
 @rule("N12")

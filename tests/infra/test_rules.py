@@ -102,9 +102,9 @@ def _remove(kind: str, named: str) -> Callable[[Templates], object]:
     return remove
 
 
-def _add(stack: str, kind: str, **values: Any) -> Callable[[Templates], object]:
+def _add(stack: str, kind: str, *, as_id: str = "Planted", **values: Any) -> Callable[[Templates], object]:
     def add(templates: Templates) -> None:
-        templates[stack]["Resources"]["Planted"] = {"Type": kind, "Properties": values}
+        templates[stack]["Resources"][as_id] = {"Type": kind, "Properties": values}
 
     return add
 
@@ -256,6 +256,28 @@ PLANTS = (
           mistake=lambda t: t["State"].setdefault("Outputs", {}).update(X={"Value": "1", "Export": {"Name": "x"}})),
     Plant(rule="N19", what="an import", part_of_sentence="imports a value",
           mistake=lambda t: _variable(t, "PENSTOCK_LANE", {"Fn::ImportValue": "x"})),  # type: ignore[arg-type]
+    Plant(rule="LIMITS", what="501 resources", part_of_sentence="resources, a stack may have 500",
+          mistake=lambda t: t["Watch"]["Resources"].update({f"P{n}": {"Type": "x::y"} for n in range(500)})),
+    Plant(rule="LIMITS", what="201 parameters", part_of_sentence="parameters, a stack may have 200",
+          mistake=lambda t: t["Watch"].setdefault("Parameters", {}).update({f"P{n}": {} for n in range(201)})),
+    Plant(rule="LIMITS", what="201 outputs", part_of_sentence="outputs, a stack may have 200",
+          mistake=lambda t: t["Watch"].setdefault("Outputs", {}).update({f"P{n}": {} for n in range(201)})),
+    Plant(rule="LIMITS", what="a megabyte of template", part_of_sentence="bytes of template",
+          mistake=lambda t: t["Watch"].update(Description="x" * 1_000_000)),
+    Plant(rule="LIMITS", what="a role with 11 KB of policies", part_of_sentence="IAM allows 10240",
+          mistake=lambda t: _statement(t, Resource=["arn:aws:dynamodb:eu-central-1:1:table/x" + "y" * 60] * 110)),
+    Plant(rule="LIMITS", what="a managed policy of 7 KB", part_of_sentence="a managed policy may have 6144",
+          mistake=_add("Control", "AWS::IAM::ManagedPolicy", Roles=["x"],
+                       PolicyDocument={"Statement": [{"Effect": "Allow", "Action": "a:b", "Resource": "r" * 7000}]})),
+    Plant(rule="LIMITS", what="eleven managed policies", part_of_sentence="has 11 managed policies",
+          mistake=lambda t: [_add("Control", "AWS::IAM::ManagedPolicy", Roles=["x"], PolicyDocument={"Statement": []},
+                                  as_id=f"P{n}")(t) for n in range(11)]),
+    Plant(rule="LIMITS", what="a parameter of 5 KB", part_of_sentence="a standard parameter may have 4096",
+          mistake=_set("AWS::SSM::Parameter", "/penstock/prod/lanes", Value="x" * 5000)),
+    Plant(rule="TAGS", what="the version on an event source", part_of_sentence="stands on functions, and on nothing",
+          mistake=_set(MAPPING, "", Tags=[{"Key": "penstock:version", "Value": "1"}])),
+    Plant(rule="TAGS", what="a function without its version", part_of_sentence="stands on functions, and on nothing",
+          mistake=_drop(FUNCTION, WORKER, "Tags")),
     Plant(rule="E3", what="an outage of an hour dead-letters everything", part_of_sentence="must exceed 3600 s",
           mistake=_set(QUEUE, LANE_QUEUE, VisibilityTimeout=360)),
 )  # fmt: skip
@@ -268,7 +290,7 @@ def planted(assembly: Assembly, plant: Plant) -> Assembly:
     return replace(assembly, templates=templates)
 
 
-ROWS = {"N13": "J1", "N1": "F1", "N3": "B1", "N6": "K2", "N14": "F4"}
+ROWS = {"TAGS": "K5", "LIMITS": "K6", "ENV": "K6", "N13": "J1", "N1": "F1", "N3": "B1", "N6": "K2", "N14": "F4"}
 """Rules that are the answer to a row of the catalogue of failures."""
 
 

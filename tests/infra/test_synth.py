@@ -58,7 +58,7 @@ def test_the_app_needs_nothing_of_aws(tmp_path: Path) -> None:
         for name, artifact in manifest["artifacts"].items()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    lanes = {naming.lane_part(lane) for lane in load_stage("prod").lanes}
+    lanes = {part(lane) for lane in load_stage("prod").lanes for part in (naming.lane_part, naming.lane_watch_part)}
     assert stacks == {names.stack("prod", part) for part in {"State", "Control", "Watch"} | lanes}
 
 

@@ -1,4 +1,4 @@
-"""What the Watch stack promises: whoever must know, is told, and told where to read on."""
+"""What the Watch stacks promise: whoever must know, is told, and told where to read on."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ def _sections() -> set[str]:
 def test_every_alarm_reaches_the_topic_and_names_a_section_that_exists(every_stage: Synthesized) -> None:
     """An alarm speaks when it starts and when it ends, and its text ends with the runbook's section."""
     sections = _sections()
-    topic = every_stage.the("AWS::SNS::Topic")
+    topic = every_stage.the("AWS::SNS::Topic", TopicName=naming.alarm_topic(every_stage.spec.name))
     alarms = list(every_stage.assembly.resources(ALARM))
     assert alarms
     for alarm in alarms:
-        assert alarm.properties["AlarmActions"] == alarm.properties["OKActions"] == [{"Ref": topic.id}]
+        (action,) = alarm.properties["AlarmActions"]
+        assert alarm.properties["OKActions"] == [action]
+        named = "".join(texts(action)).rpartition(":")[2] == topic.properties["TopicName"]
+        assert named if alarm.stack != topic.stack else action == {"Ref": topic.id}
         place, _, section = alarm.properties["AlarmDescription"].rpartition(" ")[2].partition("#")
         assert place == RUNBOOK
         assert section in sections, f"{RUNBOOK} has no section for {section}"

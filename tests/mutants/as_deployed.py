@@ -4,4 +4,55 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-AS_DEPLOYED: tuple[Mutant, ...] = ()
+INFRA = "tests/infra"
+
+AS_DEPLOYED = (
+    Mutant(
+        name="settings_in_the_environment",
+        file="infra/environment.py",
+        old="    told = {env.STAGE: arns.stage.name}",
+        new="    told = {env.STAGE: arns.stage.name, env.LANE: ' '.join(arns.stage.lanes)}",
+        faults=("K6",),
+        tests=("tests/infra/test_many_lanes.py",),
+    ),
+    Mutant(
+        name="a_table_that_is_not_told",
+        file="infra/environment.py",
+        old='    Resource.WAITING: (env.JOBS_TABLE, "jobs"),\n',
+        new="",
+        faults=("J7",),
+        tests=("tests/infra/test_functions.py",),
+    ),
+    Mutant(
+        name="parts_of_two_texts",
+        file="shared/contract/parts.py",
+        old="    if _digest(text) != head.get(WHOLE):",
+        new="    if not head.get(WHOLE):",
+        faults=("K6",),
+        tests=("tests/unit/contract/test_parts.py", "tests/unit/adapters/test_lanes.py"),
+    ),
+    Mutant(
+        name="one_part_too_few",
+        file="shared/contract/parts.py",
+        old="for number in range(1, count + 1))",
+        new="for number in range(1, count))",
+        faults=("K6",),
+        tests=("tests/unit/contract/test_parts.py",),
+    ),
+    Mutant(
+        name="one_watch_for_all_lanes",
+        file="infra/rules/limits.py",
+        old="            if has > most:",
+        new="            if has > 10 * most:",
+        faults=("K6",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+    Mutant(
+        name="the_version_on_everything",
+        file="infra/application.py",
+        old=', include_resource_types=["AWS::Lambda::Function"])',
+        new=")",
+        faults=("K5",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+)

@@ -24,7 +24,7 @@ EXPIRING = ("jobs", "effects", "ledger")
 
 def stacks(stage: Stage) -> Iterator[Line]:
     """Every stack is there, and none stopped half-way."""
-    lanes = [f"Lane-{lane.replace('_', '-')}" for lane in stage.lanes]
+    lanes = [f"{of}-{lane.replace('_', '-')}" for lane in stage.lanes for of in ("Lane", "Watch")]
     wanted = [names.stack(stage.name, part) for part in ("State", "Control", *lanes, "Watch")]
     pages = stage.client("cloudformation").get_paginator("describe_stacks").paginate()
     found = {one["StackName"]: one["StackStatus"] for page in pages for one in page["Stacks"]}

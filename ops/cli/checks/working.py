@@ -55,12 +55,12 @@ def alarms(stage: Stage) -> Iterator[Line]:
     pages = stage.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNamePrefix=f"{_prefix(stage)}-")
     found = [alarm for page in pages for alarm in page.get("MetricAlarms", [])]
     if not found:
-        yield fail("alarms", "there are none", "deploy the Watch stack")
+        yield fail("alarms", "there are none", "deploy the Watch stacks")
         return
     mute = [alarm["AlarmName"] for alarm in found if not alarm.get("AlarmActions")]
     if mute:
         yield fail(
-            "alarms", f"{len(mute)} of {len(found)} speak to nobody: {', '.join(mute[:3])}", "deploy the Watch stack"
+            "alarms", f"{len(mute)} of {len(found)} speak to nobody: {', '.join(mute[:3])}", "deploy the Watch stacks"
         )
     ringing = sorted(alarm["AlarmName"] for alarm in found if alarm.get("StateValue") == "ALARM")
     if ringing:

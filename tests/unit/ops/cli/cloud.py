@@ -50,7 +50,7 @@ class Cloud(Stage):
 
     def __init__(self) -> None:
         super().__init__("dev")
-        parts = ("State", "Control", "Watch", "Lane-support", "Lane-mail")
+        parts = ("State", "Control", "Watch", "Lane-support", "Lane-mail", "Watch-support", "Watch-mail")
         self.stacks = {names.stack("dev", part): "UPDATE_COMPLETE" for part in parts}
         self.tables: dict[str, dict[str, Any]] = {self.table(name): {"TableStatus": "ACTIVE"} for name in names.TABLES}
         self.tables[self.table("jobs")] |= {

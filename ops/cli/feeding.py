@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from ops.cli.trouble import problem_of
 from shared.contract import names
 from shared.core.capacity import CapacityState, EventSource
@@ -29,7 +27,7 @@ def trouble_of(
     on_purpose = halted or (kept is not None and (kept.stopped or kept.cap == 0))
     try:
         return feed_trouble(fed(stage, lane), on_purpose=on_purpose)
-    except (ClientError, BotoCoreError) as exc:
+    except Exception as exc:  # whatever it is, the page it stands on is needed
         told = f"whether its workers are fed could not be looked at: {problem_of(exc).sentence}"
         return FeedTrouble(sentence=told, stops=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from shared.core.errors import BadInput
-from shared.core.job import MAX_TENANT, identifier
+from shared.core.job import new_tenant
 
 MAX_DOCUMENT_BYTES = 5 * 1024 * 1024
 MAX_DOCUMENT_ID = 128
@@ -14,15 +14,15 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]*")
 
 
 def document_ref(tenant: str, document_id: object) -> str:
-    """Where a tenant's document is kept."""
-    return f"{_ROOM}{identifier('tenant', tenant, MAX_TENANT)}/{_id_of('document_id', document_id)}"
+    """Where a tenant's new document is kept."""
+    return f"{_ROOM}{new_tenant(tenant)}/{_id_of('document_id', document_id)}"
 
 
 def own_document(ref: object, tenant: str) -> str:
     """`ref`, if it names a document of this very tenant. Raises BadInput: another's text is never read."""
     if not isinstance(ref, str) or not ref.startswith(_ROOM):
         raise BadInput("document", "must be the reference that put_document gave")
-    # A tenant's name may hold a slash and an id may not, so what stands before the last slash is the tenant.
+    # An older tenant's name may hold a slash and an id may not, so what stands before the last slash is the tenant.
     owner, _, document_id = ref.removeprefix(_ROOM).rpartition("/")
     if owner != tenant:
         raise BadInput("document", "belongs to another tenant")

@@ -197,6 +197,15 @@ def identifier(field_name: str, value: object, max_length: int) -> str:
     return value
 
 
+def new_tenant(value: object) -> str:
+    """The tenant of something new. One with a slash is refused, and read where it stands already: what may be written
+    for `acme` is told apart from what is `acme/b`'s by the slash behind the name."""
+    tenant = identifier("tenant", value, MAX_TENANT)
+    if "/" in tenant:
+        raise BadInput("tenant", "may not hold / in new jobs and documents: write it with another sign, such as :")
+    return tenant
+
+
 def key_parts(key: str | Sequence[str]) -> tuple[str, ...]:
     """The parts of a job's key, each required; the key names the cause of the job."""
     if isinstance(key, str):

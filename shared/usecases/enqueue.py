@@ -21,6 +21,7 @@ from shared.core.job import (
     check_wait,
     job_id_of,
     key_parts,
+    new_tenant,
     payload_hash,
     utc,
 )
@@ -69,7 +70,7 @@ def enqueue(
         raise BadInput("task", f"is not one of lane {lane.name}'s: {', '.join(lane.tasks)}")
     if type(request.priority) is not int or request.priority not in PRIORITIES:
         raise BadInput("priority", f"must be one of {', '.join(map(str, PRIORITIES))}, 0 first")
-    job_id = job_id_of(lane.name, request.tenant, request.task, request.key)
+    job_id = job_id_of(lane.name, new_tenant(request.tenant), request.task, request.key)
     not_before = utc("not_before", request.not_before)
     data = canonical_payload(request.payload)
     facts, decision = _decided(request, lane)

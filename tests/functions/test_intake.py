@@ -301,3 +301,14 @@ def test_what_is_logged_and_counted() -> None:
         counted = [name for document in output.metrics for name in document if name in metrics.ALL]
         assert counted == [metrics.ENQUEUED, *[metrics.EVENTS_REFUSED] * 3, metrics.EVENTS_UNANSWERED]
         assert "stranger" not in output.text
+
+
+@pytest.mark.fault("J7")
+def test_a_sender_whose_tenant_has_a_slash_makes_no_job() -> None:
+    """Also where its key stands in the secret: the answer says what to mend."""
+    with a_door() as door:
+        door.keys.seen["acme/b"] = (KEY,)
+        status, told = door.send(request(tenant="acme/b"))
+        assert (status, told["outcome"]) == (400, "malformed")
+        assert "may not hold /" in told["problem"]
+        assert door.stage.jobs() == []

@@ -8,6 +8,7 @@ SETTING = "shared/usecases/set_switch.py"
 NAMED = ("tests/unit/usecases/test_set_switch.py", "tests/unit/ops/cli/test_control_names.py")
 CORRUPT = ("tests/contract/test_control_corrupt.py", "tests/unit/ops/cli/test_control_mended.py")
 FED = ("tests/unit/core/test_feeding.py", "tests/unit/ops/cli/test_feeding.py")
+TENANTS = ("tests/unit/core/test_tenants.py", "tests/unit/test_client.py", "tests/functions/test_intake.py")
 
 CONTROL_ROWS: tuple[Mutant, ...] = (
     Mutant(
@@ -129,5 +130,21 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         new="        fed = True",
         faults=("B10",),
         tests=FED,
+    ),
+    Mutant(
+        name="a_new_job_of_a_tenant_with_a_slash",
+        file="shared/usecases/enqueue.py",
+        old="    job_id = job_id_of(lane.name, new_tenant(request.tenant), request.task, request.key)",
+        new="    job_id = job_id_of(lane.name, request.tenant, request.task, request.key)",
+        faults=("J7",),
+        tests=TENANTS,
+    ),
+    Mutant(
+        name="a_new_document_in_anothers_room",
+        file="shared/core/job.py",
+        old='    if "/" in tenant:',
+        new='    if tenant.endswith("/"):',
+        faults=("J7",),
+        tests=TENANTS,
     ),
 )

@@ -74,3 +74,16 @@ def test_an_open_intent_is_refused(desk: Desk, penstock: Penstock) -> None:
     with pytest.raises(BadInput, match="has an open effect"):
         penstock.reset_to_pending(job.job_id, 5, "hangs")
     assert desk.job(job.job_id) == job
+
+
+@pytest.mark.fault("J7")
+def test_a_tenant_with_a_slash_has_no_new_job_and_no_new_document(desk: Desk, penstock: Penstock) -> None:
+    """Its room would be another tenant's, too; nothing is stored."""
+    for make in (
+        lambda: penstock.put_document("acme/b", "d-1", "text"),
+        lambda: penstock.enqueue("support", "reply", "acme/b", "evt-1", {"text": "x"}),
+    ):
+        with pytest.raises(BadInput, match="may not hold /") as refused:
+            make()
+        assert refused.value.field == "tenant"
+    assert (list(desk.jobs.scan()), desk.content.refs()) == ([], [])

@@ -61,7 +61,9 @@ class Arns:
                 return [f"{self.bucket()}/{names.PAYLOADS}*"]
             case Resource.CONTENT_BUCKET:
                 return [self.bucket()]
-            case Resource.CONTENT_KEY:
+            case Resource.PAYLOAD_ROWS:
+                return [self.table(names.CONTENT_TABLE)]
+            case Resource.CONTENT_KEY | Resource.PAYLOAD_ROWS_KEY:
                 return [_needed(self.key_arn, resource)]
             case Resource.SECRET:
                 return [self.secret_arn] if self.secret_arn else []

@@ -23,6 +23,7 @@ TABLES: Mapping[Resource, tuple[str, str]] = {
     Resource.CONTROL: (env.CONTROL_TABLE, "control"),
     Resource.LEDGER: (env.LEDGER_TABLE, "ledger"),
     Resource.HISTORY: (env.HISTORY_TABLE, "history"),
+    Resource.PAYLOAD_ROWS: (env.CONTENT_TABLE, names.CONTENT_TABLE),
 }
 """What is in a table: the variable and the table that the permission is about."""
 

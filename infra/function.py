@@ -20,6 +20,8 @@ from infra.settings import text
 from shared.contract import env, metrics, names
 
 WORKERS_A_STATEMENT = 40
+KEY_SERVES: Mapping[Resource, str] = {Resource.CONTENT_KEY: "s3", Resource.PAYLOAD_ROWS_KEY: "dynamodb"}
+"""The service that each use of the content key goes through."""
 MAX_APP_ID = 50
 """Longest application id the SDK puts into its user agent."""
 
@@ -118,9 +120,10 @@ def _statements(
 
 def _conditions(grant: Grant, arns: Arns) -> Iterator[Mapping[str, Mapping[str, str | list[str]]] | None]:
     """The conditions of a grant's statements: none, one, or one for so many workers: IAM takes policies of 6 KB."""
-    if grant.on is Resource.CONTENT_KEY:
-        # The key is of use through S3 alone: a leaked role cannot decrypt what it got by other ways.
-        yield {"StringEquals": {"kms:ViaService": f"s3.{arns.stack.region}.{arns.stack.url_suffix}"}}
+    if grant.on in KEY_SERVES:
+        # The key is of use through its store alone: a leaked role cannot decrypt what it got by other ways.
+        service = f"{KEY_SERVES[grant.on]}.{arns.stack.region}.{arns.stack.url_suffix}"
+        yield {"StringEquals": {"kms:ViaService": service}}
     elif grant.on is Resource.CONTENT_BUCKET:
         # Asked about one absent object, S3 takes its key for the prefix.
         yield {"StringLike": {"s3:prefix": [f"{place}*" for place in names.READ_BY_WORKERS]}}

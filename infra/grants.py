@@ -42,6 +42,8 @@ class Resource(StrEnum):
     PAYLOADS = "content/payloads"
     CONTENT_BUCKET = "content-bucket"
     CONTENT_KEY = "content-key"
+    PAYLOAD_ROWS = "payload-rows"
+    PAYLOAD_ROWS_KEY = "payload-rows-key"
     SECRET = "secret"
 
 
@@ -78,6 +80,14 @@ _LIST_CONTENT = _grant(
     "S3 tells absent from forbidden only to those who may list",
     by_platform=True,
 )
+_READS_PAYLOAD_ROWS = _rows(Resource.PAYLOAD_ROWS, "GetItem", "reads small payloads")
+_PAYLOAD_ROWS_KEY = _grant(
+    Resource.PAYLOAD_ROWS_KEY,
+    "kms",
+    "Decrypt",
+    "DynamoDB opens the table's own key on the caller's behalf, for a write as for a read",
+    by_platform=True,
+)
 _SWITCHES = _rows(Resource.CONTROL, "GetItem", "reads switches and caps")
 _READS_STREAM = (
     _grant(
@@ -109,6 +119,8 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _SWITCHES,
         _rows(Resource.LEDGER, "GetItem UpdateItem", "spends the vendor accounts of its lane, tells what it saw"),
         _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads and documents, stores results"),
+        _READS_PAYLOAD_ROWS,
+        _PAYLOAD_ROWS_KEY,
         _LIST_CONTENT,
         _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
@@ -123,6 +135,8 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
             "its run; batches and their members; what the vendor accounts have left",
         ),
         _grant(Resource.CONTENT, "s3", "GetObject", "reads payloads"),
+        _READS_PAYLOAD_ROWS,
+        _PAYLOAD_ROWS_KEY,
         _LIST_CONTENT,
         _grant(Resource.CONTENT_KEY, "kms", "Decrypt", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
@@ -147,6 +161,8 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
             "its run; spends the vendor accounts of its lane, tells what it saw",
         ),
         _grant(Resource.CONTENT, "s3", "GetObject PutObject", "reads payloads, stores results"),
+        _READS_PAYLOAD_ROWS,
+        _PAYLOAD_ROWS_KEY,
         _LIST_CONTENT,
         _grant(Resource.CONTENT_KEY, "kms", "Decrypt GenerateDataKey", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the tokens of its own vendors"),
@@ -154,7 +170,9 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
     ),
     INTAKE: (
         _rows(Resource.JOBS, "PutItem", "one job an event"),
-        _grant(Resource.PAYLOADS, "s3", "PutObject", "what the event says, before its job"),
+        _rows(Resource.PAYLOAD_ROWS, "PutItem", "what the event says, before its job"),
+        _PAYLOAD_ROWS_KEY,
+        _grant(Resource.PAYLOADS, "s3", "PutObject", "what a long event says, before its job"),
         _grant(Resource.CONTENT_KEY, "kms", "GenerateDataKey", "the content store is encrypted"),
         _grant(Resource.SECRET, "secretsmanager", "GetSecretValue", "the keys of its own senders"),
     ),

@@ -18,7 +18,7 @@ _EXPIRES = ("jobs", "effects", "ledger")
 
 
 class StateStack(Stack):
-    """Five tables, one bucket, one key, the list of lanes. Exposes what has no name of its own: stream and key."""
+    """Six tables, one bucket, one key, the list of lanes. Exposes what has no name of its own: stream and key."""
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
         stage = deployment.stage
@@ -40,6 +40,7 @@ class StateStack(Stack):
             removal_policy=deployment.removal_policy,
         )
         self.content = self._content_store()
+        self.payload_rows = self._payload_rows()
         for parameter, told in settings.of_tools(stage).items():
             self._parameter(parameter, settings.text(told))
 
@@ -96,6 +97,29 @@ class StateStack(Stack):
                 parameter_name=names.parameter_part(name, number),
                 string_value=part,
             )
+
+    def _payload_rows(self) -> dynamodb.TableV2:
+        stage = self._deployment.stage
+        built = dynamodb.TableV2(
+            self,
+            "ContentTable",
+            table_name=names.table(stage.name, names.CONTENT_TABLE),
+            partition_key=_text(table.PK),
+            time_to_live_attribute=table.TTL,
+            billing=dynamodb.Billing.on_demand(),
+            # No recovery, no stream, no backup: what a customer wrote and had erased must be gone.
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=False
+            ),
+            deletion_protection=stage.retain,
+            removal_policy=self._deployment.removal_policy,
+        )
+        # Said to CloudFormation itself: the construct takes a key only where the region is known before the deploy.
+        cfn = built.node.default_child
+        assert isinstance(cfn, dynamodb.CfnGlobalTable)
+        cfn.add_property_override("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS"})
+        cfn.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": self.content_key.key_arn})
+        return built
 
     def _content_store(self) -> s3.Bucket:
         stage = self._deployment.stage

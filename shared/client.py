@@ -21,7 +21,7 @@ from typing import Any
 
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
-from shared.adapters.aws.content import S3ContentStore
+from shared.adapters.aws.content import ContentByReference, DynamoDbContentStore, S3ContentStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.history import DynamoDbHistory
 from shared.adapters.aws.jobs import DynamoDbJobStore
@@ -30,7 +30,7 @@ from shared.contract import names
 from shared.core.document import document_bytes, document_ref
 from shared.core.errors import PenstockError
 from shared.core.job import DEFAULT_PRIORITY, Job, time_after
-from shared.core.lane import LaneSpec
+from shared.core.lane import LaneSpec, content_kept_days
 from shared.core.ports import Clock, ContentStore, EffectStore, History, JobStore
 from shared.usecases.enqueue import Enqueue, JobRef, enqueue
 from shared.usecases.persist import persist
@@ -74,7 +74,15 @@ class Penstock:
             table_name=names.table(stage, "jobs"),
             lanes=self.lanes,
         )
-        self._content = content or _StageContent(stage)
+        self._content = content or ContentByReference(
+            rows=DynamoDbContentStore(
+                client=client("dynamodb", connections=BULK_THREADS),
+                table_name=names.table(stage, names.CONTENT_TABLE),
+                clock=self._clock,
+                kept_days=content_kept_days(self.lanes.values()),
+            ),
+            objects=_StageObjects(stage),
+        )
 
     def enqueue(
         self,
@@ -185,8 +193,8 @@ class Penstock:
         return self._history
 
 
-class _StageContent:
-    """The stage's content store; the bucket's name holds the account, which is asked for once, when needed."""
+class _StageObjects:
+    """The stage's bucket; its name holds the account, which is asked for once, when needed."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from infra.rules.assembly import Assembly
+from infra.rules.assembly import Assembly, Resource
 from infra.rules.queues import queue_sources
 from infra.rules.registry import rule
+from shared.contract import names
+from shared.contract.table import TTL
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 KEPT = (TABLE, "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
@@ -23,8 +26,10 @@ def stores_outlive_mistakes(assembly: Assembly) -> Iterator[str]:
         yield f"{table}: use TableV2, which can gain a region later"
     for table in assembly.resources(TABLE):
         for replica in table.properties.get("Replicas", []):
-            recovery = replica.get("PointInTimeRecoverySpecification", {})
-            if not recovery.get("PointInTimeRecoveryEnabled"):
+            recovery = replica.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled")
+            if _holds_text(assembly, table):
+                yield from _text_can_be_erased(table, replica, recovered=bool(recovery))
+            elif not recovery:
                 yield f"{table}: needs point-in-time recovery"
             if assembly.stage.retain and not replica.get("DeletionProtectionEnabled"):
                 yield f"{table}: needs deletion protection"
@@ -37,6 +42,25 @@ def stores_outlive_mistakes(assembly: Assembly) -> Iterator[str]:
         # A key is worth what it encrypts: an alarm message needs no second reading.
         if key.stack == "State" and key.body.get("DeletionPolicy") != "Retain":
             yield f"{key}: without its key the content store is unreadable; retain it"
+
+
+def _holds_text(assembly: Assembly, store: Resource) -> bool:
+    """The one table that holds what customers wrote."""
+    return bool(store.properties.get("TableName") == names.table(assembly.stage.name, names.CONTENT_TABLE))
+
+
+def _text_can_be_erased(store: Resource, replica: Mapping[str, Any], *, recovered: bool) -> Iterator[str]:
+    """The one exception: what was erased must be gone, so nothing keeps a second copy; and its key alone reads it."""
+    if recovered:
+        yield f"{store}: must have no point-in-time recovery, or erased text comes back"
+    if "StreamSpecification" in store.properties or "KinesisStreamSpecification" in replica:
+        yield f"{store}: must have no stream, or erased text is read there"
+    if len(store.properties["Replicas"]) > 1:
+        yield f"{store}: must have no second copy in another region"
+    if not replica.get("SSESpecification", {}).get("KMSMasterKeyId"):
+        yield f"{store}: needs the content key"
+    if store.properties.get("TimeToLiveSpecification", {}).get("AttributeName") != TTL:
+        yield f"{store}: must expire by {TTL}"
 
 
 @rule("N17")

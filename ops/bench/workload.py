@@ -61,6 +61,7 @@ ENVIRON = {
     env.CONTROL_TABLE: "penstock-bench-control",
     env.LEDGER_TABLE: "penstock-bench-ledger",
     env.CONTENT_BUCKET: BUCKET,
+    env.CONTENT_TABLE: "penstock-bench-content",
 }
 
 

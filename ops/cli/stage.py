@@ -15,7 +15,7 @@ from shared.adapters.aws.batches import DynamoDbBatchStore
 from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
-from shared.adapters.aws.content import S3ContentStore
+from shared.adapters.aws.content import ContentByReference, DynamoDbContentStore, S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
@@ -38,7 +38,7 @@ from shared.core.account import AccountSpec
 from shared.core.errors import BadInput, UnknownLane, UnreadableRow
 from shared.core.governing import Rules
 from shared.core.job import Job
-from shared.core.lane import LaneSpec
+from shared.core.lane import LaneSpec, content_kept_days
 from shared.core.ports import BudgetLedger, Value
 from shared.core.routing import Routing
 from shared.core.stage import STAGES
@@ -191,10 +191,18 @@ class Stage:
         return DynamoDbSignalLedger(client=client("dynamodb"), table_name=self.table("ledger"))
 
     @cached_property
-    def content(self) -> S3ContentStore:
+    def content(self) -> ContentByReference:
         """Text a customer wrote."""
         bucket = names.bucket(self.name, self.caller.account, self.caller.region)
-        return S3ContentStore(client=client("s3", connections=THREADS), bucket=bucket)
+        return ContentByReference(
+            rows=DynamoDbContentStore(
+                client=client("dynamodb", connections=THREADS),
+                table_name=self.table(names.CONTENT_TABLE),
+                clock=self.clock,
+                kept_days=content_kept_days(self.lanes.values()),
+            ),
+            objects=S3ContentStore(client=client("s3", connections=THREADS), bucket=bucket),
+        )
 
     @cached_property
     def queues(self) -> SqsLaneQueues:

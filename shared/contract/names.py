@@ -4,13 +4,18 @@ from __future__ import annotations
 
 PREFIX = "penstock"
 TABLES = ("jobs", "effects", "control", "ledger", "history")
+"""What the engine remembers; text that a customer wrote is in none of them."""
+CONTENT_TABLE = "content"
+"""Where small payloads are: rows that hold text, and nothing else."""
 WAITING_INDEX = "waiting"
 ENGINE_FUNCTIONS = ("stream", "feed", "dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
 SCHEDULED = ("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor")
 INTAKE = "intake"
 """The package of the functions that take events from outside; lanes that do each have one."""
 PAYLOADS = "payload/"
-"""Where in the content store the texts of producers are."""
+"""Where in the content store's bucket the texts of producers are."""
+PAYLOAD_ROWS = "text/"
+"""How the reference of a payload begins that is a row of the content table; its key follows."""
 RESULTS = "result/"
 """Where jobs keep their answers."""
 READ_BY_WORKERS = (PAYLOADS, "document/", RESULTS)

@@ -13,6 +13,7 @@ history   <subject>         <time>#<event id>
           PLAN#<id>         PLAN, IDS#<n>, STEP#<n>       a redrive plan, its manifest, what was done
           REDRIVE#<lane>    RUNNING       the plan that has the lane
           RESOLVE#<job id>  FENCE#<n>     what was found out about an unknown outcome
+content   <tenant>#<job id>#<hash>        a small payload
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ MANIFEST, STEPS = "IDS#", "STEP#"
 def job_pk(job_id: str) -> str:
     """Key of a job's row, and of its effects."""
     return f"JOB#{job_id}"
+
+
+def payload_pk(tenant: str, job_id: str, digest: str) -> str:
+    """Key of a small payload. The tenant is first and holds no `#`: a producer's policy can keep it to its own rows."""
+    return f"{tenant}#{job_id}#{digest}"
 
 
 def job_id_from(pk: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from shared.core.backoff import check_backoff
 from shared.core.errors import BadInput
-from shared.core.job import CANARY, Job, name_of
+from shared.core.job import CANARY, LONGEST_WAIT_DAYS, Job, name_of
 from shared.core.routing import Routing
 from shared.core.run import Mode, RunConfig
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from shared.core.rewrite import RoutingPolicy
 
 ADMISSIONS = ("on_enqueue", "fair", "scheduled")
+MAX_ROW_PAYLOAD_BYTES = 4096
+"""What a row may hold of text: one unit reads it, and beyond it an object is cheaper."""
 POISON_RECEIVES = 8
 """Receives after which a job that was claimed before and never settled is failed without running it."""
 LEAST_RUN_S = 30
@@ -71,6 +73,8 @@ class LaneSpec:
     minute_s: int = 60
     """How long a minute of its counters is: what is judged by the minute is judged sooner where it is shorter."""
 
+    row_payload_bytes: int = MAX_ROW_PAYLOAD_BYTES
+    """Payloads up to so many bytes are kept as rows, larger ones as objects; 0: all of them as objects."""
     completed_kept_days: int = 7
     failed_kept_days: int = 30
     source_retention_days: int = 4
@@ -200,6 +204,11 @@ class LaneSpec:
         return cls(**given)
 
 
+def content_kept_days(lanes: Iterable[LaneSpec]) -> int:
+    """How long texts are kept: a job may wait with its own, fail, and be replayed for as long as its row is kept."""
+    return max((lane.failed_kept_days for lane in lanes), default=30) + LONGEST_WAIT_DAYS
+
+
 APART = ("name", "task_vendors", "routing", "run", "runs", "router")
 """Settings that are tables of their own."""
 
@@ -241,6 +250,8 @@ def _check(spec: LaneSpec) -> None:
         refuse("minute_s", "must be 60 seconds, or a part of them: 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30")
     if not _whole(spec.lookup_grace_s, 0):
         refuse("lookup_grace_s", "must be a whole number of seconds, or 0")
+    if not _whole(spec.row_payload_bytes, 0) or spec.row_payload_bytes > MAX_ROW_PAYLOAD_BYTES:
+        refuse("row_payload_bytes", f"must be a whole number of bytes up to {MAX_ROW_PAYLOAD_BYTES}, or 0")
     if not _whole(spec.one_person_redrive, 0):
         refuse("one_person_redrive", "must be a whole number of jobs, or 0")
     for setting in _SECONDS:

@@ -10,8 +10,7 @@ from shared.core.account import AccountSpec
 from shared.core.capacity import POLICIES, Policy
 from shared.core.errors import BadInput
 from shared.core.governing import Rules
-from shared.core.job import LONGEST_WAIT_DAYS
-from shared.core.lane import LaneSpec
+from shared.core.lane import LaneSpec, content_kept_days
 from shared.core.schedule import ScheduleRule
 from shared.core.severity import Thresholds
 from shared.core.vendor import VendorSpec
@@ -67,8 +66,8 @@ class StageSpec:
 
     @property
     def content_kept_days(self) -> int:
-        """How long a text is kept: a job may wait with it, fail, and be replayed for as long as its row is kept."""
-        return max((lane.failed_kept_days for lane in self.lanes.values()), default=30) + LONGEST_WAIT_DAYS
+        """How long a text is kept."""
+        return content_kept_days(self.lanes.values())
 
     @property
     def governing(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from shared.core.run import Mode
 from shared.core.sensitive import Sensitive
 from shared.core.vendor import VendorSpec
 from shared.runtime import wiring
+from shared.runtime.content import content, content_objects
 from shared.runtime.run_door import Build, Role
 from shared.runtime.settings import WorkerSettings
 from shared.runtime.telemetry import PowertoolsTelemetry
@@ -39,7 +40,7 @@ def submitter(
         desk = Submitter(
             stage=settings.stage,
             keeper=keeper,
-            content=wiring.content(settings, settings.lane.parallel),
+            content=content(settings, settings.lane.parallel),
             board=wiring.board(settings),
             group_of=group_of,
             prompt_of=prompt_of,
@@ -62,7 +63,7 @@ def collector(*, accept: Callable[[Sensitive[str]], bytes | None], result: str) 
         keeper = _keeper(settings, telemetry)
         desk = Collector(
             keeper=keeper,
-            content=wiring.content(settings, settings.lane.parallel),
+            content=content_objects(settings, settings.lane.parallel),
             accept=accept,
             result=result,
             signals=wiring.signal_ledger(settings.text(env.LEDGER_TABLE)),

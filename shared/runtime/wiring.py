@@ -24,7 +24,6 @@ from shared.core.ports import (
     BudgetLedger,
     ChangeFeed,
     Clock,
-    ContentStore,
     History,
     Ledger,
     SignalLedger,
@@ -32,6 +31,7 @@ from shared.core.ports import (
     Vendor,
 )
 from shared.core.vendor import VendorSpec
+from shared.runtime.content import content, content_objects
 from shared.runtime.settings import Settings, WorkerSettings
 from shared.usecases.budgets import Budgets
 from shared.usecases.context import Task
@@ -219,13 +219,6 @@ def board(settings: Settings, connections: int = 10) -> SwitchBoard:
     return SwitchBoard(control=control(settings, connections), clock=clock())
 
 
-def content(settings: Settings, connections: int = 10) -> ContentStore:
-    """The content store."""
-    from shared.adapters.aws.content import S3ContentStore
-
-    return S3ContentStore(client=client("s3", connections=connections), bucket=settings.text(env.CONTENT_BUCKET))
-
-
 def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One run over every lane that is served as jobs come."""
     from shared.usecases.count_waiting import count_waiting
@@ -286,7 +279,7 @@ def triage(settings: EngineSettings, telemetry: Telemetry) -> Work:
     desk = Triage(
         jobs=jobs(settings),
         effects=effects(settings),
-        content=content(settings),
+        content=content_objects(settings),
         dead_letters=dead_letter_queues(settings),
         clock=clock(),
         telemetry=telemetry,
@@ -372,7 +365,6 @@ def auditor(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def intake(settings: IntakeSettings, telemetry: Telemetry) -> Intake:
     """A lane's door for events from outside."""
-    from shared.adapters.aws.content import S3ContentStore
     from shared.adapters.aws.secrets import SenderKeySecret
     from shared.usecases.receive_event import Intake
 
@@ -383,7 +375,7 @@ def intake(settings: IntakeSettings, telemetry: Telemetry) -> Intake:
         jobs=DynamoDbJobStore(
             client=client("dynamodb", tries=1), table_name=settings.text(env.JOBS_TABLE), lanes=settings.lanes
         ),
-        content=S3ContentStore(client=client("s3", tries=1), bucket=settings.text(env.CONTENT_BUCKET)),
+        content=content(settings, tries=1),
         keys=SenderKeySecret(secret_arn=settings.secret_arn),
         clock=clock(),
         telemetry=telemetry,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from shared.contract import names
+from shared.contract.references import payload_object, payload_row
 from shared.core.errors import BadInput, EnqueueConflict, UnknownLane
 from shared.core.job import (
     CANARY,
@@ -76,8 +76,10 @@ def enqueue(
     facts, decision = _decided(request, lane)
     # Facts are part of what was asked for: the same cause with others is another request.
     digest = payload_hash(data if facts is None else data + canonical_payload(facts))
-    # The hash is part of the address: a conflicting request cannot replace the first one's text.
-    ref = f"{names.PAYLOADS}{job_id}/{digest}" if request.payload else None
+    ref = None
+    if request.payload:
+        in_row = len(data) <= lane.row_payload_bytes
+        ref = payload_row(request.tenant, job_id, digest) if in_row else payload_object(job_id, digest)
     if ref is not None:
         check_wait("not_before", not_before, clock.now())
         persist(lambda: content.put(ref, data), clock)

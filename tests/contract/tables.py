@@ -35,7 +35,7 @@ def table_shape(stage: str, name: str) -> dict[str, Any]:
     return shape
 
 
-def create_tables(client: Any, stage: str, only: Iterable[str] = names.TABLES) -> None:
+def create_tables(client: Any, stage: str, only: Iterable[str] = (*names.TABLES, names.CONTENT_TABLE)) -> None:
     """Create a stage's tables, with their expiry, and wait until they are there."""
     for name in only:
         client.create_table(**table_shape(stage, name))

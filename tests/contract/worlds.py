@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from shared.adapters.attributes import Item
 from shared.adapters.aws.batches import DynamoDbBatchStore
 from shared.adapters.aws.budgets import DynamoDbBudgetLedger
-from shared.adapters.aws.content import S3ContentStore
+from shared.adapters.aws.clock import SystemClock
+from shared.adapters.aws.content import ContentByReference, DynamoDbContentStore, S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
 from shared.adapters.aws.effects import DynamoDbEffectStore
@@ -157,7 +158,17 @@ class World(Protocol):
 
     @property
     def content(self) -> ContentStore:
-        """The content store."""
+        """The content store: both of its parts, by the reference."""
+        ...
+
+    @property
+    def objects(self) -> ContentStore:
+        """Its part for large texts, and all that are no payloads."""
+        ...
+
+    @property
+    def payload_rows(self) -> ContentStore:
+        """Its part for small payloads."""
         ...
 
     @property
@@ -201,7 +212,9 @@ class MemoryWorld:
         self.plans, self.resolutions = MemoryPlanStore(), MemoryResolutionStore()
         self.dead_letters = MemoryDeadLetterQueues(clock=clock)
         self.queues = MemoryLaneQueues(clock=clock, lanes=LANES, dead_letters=self.dead_letters)
-        self.content = MemoryContentStore(meter=self.meter)
+        self.objects = MemoryContentStore(meter=self.meter)
+        self.payload_rows = MemoryContentStore(meter=self.meter)
+        self.content = ContentByReference(rows=self.payload_rows, objects=self.objects)
         self.actuator = MemoryActuator(["support"])
 
     def other_budgets(self) -> MemoryBudgetLedger:
@@ -324,7 +337,21 @@ class AwsWorld:
         return SqsDeadLetterQueues(client=self._clients.sqs, urls=self._urls[1], meter=self.meter, wait_s=0)
 
     @cached_property
-    def content(self) -> S3ContentStore:
+    def content(self) -> ContentByReference:
+        return ContentByReference(rows=self.payload_rows, objects=self.objects)
+
+    @cached_property
+    def payload_rows(self) -> DynamoDbContentStore:
+        return DynamoDbContentStore(
+            client=self._clients.dynamodb,
+            table_name=self._table(names.CONTENT_TABLE),
+            clock=SystemClock(),
+            kept_days=90,
+            meter=self.meter,
+        )
+
+    @cached_property
+    def objects(self) -> S3ContentStore:
         bucket = names.bucket(self.stage, "000000000000", self._clients.s3.meta.region_name)
         self._clients.s3.create_bucket(
             Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": self._clients.s3.meta.region_name}

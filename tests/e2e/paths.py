@@ -23,7 +23,8 @@ from ops.local.vendor_control import VendorControl
 from shared.adapters import rows
 from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.adapters.aws.clients import client
-from shared.adapters.aws.content import S3ContentStore
+from shared.adapters.aws.clock import SystemClock
+from shared.adapters.aws.content import ContentByReference, DynamoDbContentStore, S3ContentStore
 from shared.adapters.aws.control import DynamoDbControlStore
 from shared.adapters.aws.effects import DynamoDbEffectStore
 from shared.adapters.aws.jobs import DynamoDbJobStore
@@ -73,7 +74,7 @@ class LocalStage:
                 jobs=DynamoDbJobStore(
                     client=client("dynamodb"), table_name=names.table(STAGE, "jobs"), lanes=self.lanes
                 ),
-                content=S3ContentStore(client=client("s3"), bucket=self.bucket),
+                content=self._content(client("s3"), client("dynamodb")),
             )
 
     @property
@@ -81,8 +82,13 @@ class LocalStage:
         return names.bucket(STAGE, self.state.account, self.state.region)
 
     @cached_property
-    def content(self) -> S3ContentStore:
-        return S3ContentStore(client=self.clients.of("s3"), bucket=self.bucket)
+    def content(self) -> ContentByReference:
+        return self._content(self.clients.of("s3"), self.clients.of("dynamodb"))
+
+    def _content(self, s3: Any, dynamodb: Any) -> ContentByReference:
+        table_name = names.table(STAGE, names.CONTENT_TABLE)
+        rows = DynamoDbContentStore(client=dynamodb, table_name=table_name, clock=SystemClock(), kept_days=90)
+        return ContentByReference(rows=rows, objects=S3ContentStore(client=s3, bucket=self.bucket))
 
     @cached_property
     def jobs(self) -> DynamoDbJobStore:
@@ -211,13 +217,15 @@ def _open_path_and_retry(stage: LocalStage) -> None:
 
 
 def _event(stage: LocalStage) -> None:
-    """An event from outside, and one that somebody forged."""
+    """An event from outside, one that is too long for a row, and one that somebody forged."""
     event_id = f"evt-{uuid.uuid4().hex[:12]}"
     assert send_event(stage, event_id, key="x" * 40)[0] == 401
     status, told = send_event(stage, event_id, text="A question about billing")
     assert status == 202
-    # The model's account may defer it: then the next dispatcher run brings it back.
-    stage.ended_in_turn(told["job_id"])
+    status, long = send_event(stage, f"{event_id}-long", text="A question about billing. " * 300)
+    assert status == 202
+    # The model's account may defer them: then the next dispatcher run brings them back.
+    stage.ended_in_turn(told["job_id"], long["job_id"])
 
 
 def _document(stage: LocalStage) -> None:

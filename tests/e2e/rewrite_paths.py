@@ -25,6 +25,8 @@ SUBMITTER, COLLECTOR, WORKER = (names.run(REWRITE, role) for role in ("batch_sub
 def walk_the_rewrites(stage: LocalStage) -> None:
     """In batches and one by one, under an account whose terms change meanwhile, and after a run that was killed."""
     ended = [_enqueue(stage, surface) for surface in ("weekly_harmony", "direct_message")]
+    # Too long for a row: these payloads are objects.
+    ended += [_enqueue(stage, surface, "you never listen, " * 300) for surface in ("weekly_harmony", "direct_message")]
     _run_until_ended(stage, ended)
     _killed_run(stage)
     _lost_answer(stage)

@@ -67,7 +67,8 @@ def _resource(arn: str, function: str) -> Resource:
     tail = arn.rpartition(":")[2]
     if kind == "dynamodb":
         name = tail.removeprefix("table/").removeprefix(f"penstock-{STAGE}-")
-        return Resource.WAITING if name == "jobs/index/waiting" else Resource(name)
+        named = {"jobs/index/waiting": Resource.WAITING, names.CONTENT_TABLE: Resource.PAYLOAD_ROWS}
+        return named[name] if name in named else Resource(name)
     if kind == "sqs":
         return Resource.DEAD_LETTERS if tail.endswith("-dlq") else Resource.LANE_QUEUES
     if kind == "events":

@@ -39,6 +39,7 @@ ENVIRONMENT = {
     env.LEDGER_TABLE: "ledger",
     env.HISTORY_TABLE: "history",
     env.CONTENT_BUCKET: "content",
+    env.CONTENT_TABLE: "content",
     env.EVENT_BUS: "penstock-test",
     env.PERIOD_S: "60",
 }
@@ -140,7 +141,7 @@ def a_stage(
         "dead_letter_queues": lambda settings: desk.dead_letters,
         "change_feed": lambda bus: stage.feed,
         "viewer": lambda settings, telemetry: desk.viewer,
-        "content": lambda settings: desk.content,
+        "content_objects": lambda settings: desk.content,
         "control": lambda settings: desk.control,
         "worker": worker,
     }

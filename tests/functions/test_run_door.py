@@ -61,8 +61,10 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
     monkeypatch.setattr(wiring, "clock", lambda: desk.clock)
     monkeypatch.setattr(wiring, "ledger", lambda table: desk.ledger)
     monkeypatch.setattr(wiring, "worker", worker)
-    for part in ("jobs", "content", "board"):
+    for part in ("jobs", "board"):
         monkeypatch.setattr(wiring, part, lambda settings, connections=1, part=part: getattr(desk, part))
+    for part in ("content", "content_objects"):
+        monkeypatch.setattr(runs, part, lambda settings, connections=1: desk.content)
     monkeypatch.setattr(runs, "batch_store", lambda table: desk.batches)
     monkeypatch.setattr(runs, "batch_providers", lambda settings: {"openai": desk.provider})
     for name, value in ENVIRONMENT.items():

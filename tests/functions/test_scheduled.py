@@ -220,7 +220,9 @@ def test_a_missing_variable_stops_the_function(function: str, name: str, monkeyp
         monkeypatch.setenv(name, ENVIRONMENT[name])
 
 
-@pytest.mark.parametrize("variable", [env.JOBS_TABLE, env.EFFECTS_TABLE, env.CONTROL_TABLE, env.CONTENT_BUCKET])
+@pytest.mark.parametrize(
+    "variable", [env.JOBS_TABLE, env.EFFECTS_TABLE, env.CONTROL_TABLE, env.CONTENT_BUCKET, env.CONTENT_TABLE]
+)
 def test_a_worker_asks_for_every_name_before_its_first_job(variable: str) -> None:
     """What a worker is wired with is named when it is missing, not met in the middle of a job."""
     settings = WorkerSettings.from_env({name: value for name, value in ENVIRONMENT.items() if name != variable})

@@ -69,6 +69,9 @@ def test_a_worker_understands_its_environment(every_stage: Synthesized) -> None:
         assert (settings.stage, settings.lane) == (stage, lane)
         assert settings.vendors == {vendor: every_stage.spec.vendors[vendor] for vendor in lane.vendors}
         assert told[env.JOBS_TABLE] == names.table(stage, "jobs")
+        # A collector writes results and reads no payload.
+        reads = not function.endswith("_collector")
+        assert told.get(env.CONTENT_TABLE) == (names.table(stage, names.CONTENT_TABLE) if reads else None)
         assert told[env.CONTENT_BUCKET] == names.bucket(stage, "123456789012", "eu-central-1")
         assert (settings.secret_arn is not None) == (lane.secret is not None)
 

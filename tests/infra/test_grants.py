@@ -77,7 +77,11 @@ def test_what_nobody_may_do() -> None:
         *runs,
     }
     assert {function for function, action in everything if action == "s3:GetObject"} == asking
-    assert {function for function, action in everything if action == "kms:Decrypt"} == asking
+    decrypting = {of for of in GRANTS if (Resource.CONTENT_KEY, "kms:Decrypt") in granted(of)}
+    assert decrypting == asking
+    in_rows = {of: {action for on, action in granted(of) if on is Resource.PAYLOAD_ROWS} for of in GRANTS}
+    assert {of for of, actions in in_rows.items() if "dynamodb:GetItem" in actions} == asking
+    assert {of for of, actions in in_rows.items() if "dynamodb:PutItem" in actions} == {INTAKE}
 
 
 def test_triage_can_only_lose_what_is_written_elsewhere() -> None:
@@ -91,10 +95,12 @@ def test_triage_can_only_lose_what_is_written_elsewhere() -> None:
 
 
 def test_the_content_key_works_through_the_content_store_alone(every_stage: Synthesized) -> None:
-    """A role may use the key only where S3 uses it on the role's behalf."""
-    for function in (names.worker("support"), "triage"):
-        (statement,) = [one for one in _statements(every_stage, function) if one.get("Sid") == "ContentKey"]
-        assert "s3." in str(statement["Condition"]["StringEquals"]["kms:ViaService"])
+    """A role may use the key only where S3, or DynamoDB for small payloads, uses it on the role's behalf."""
+    for function in _functions(every_stage):
+        for statement in _statements(every_stage, function):
+            if any(action.startswith("kms:") for action in listed(statement["Action"])):
+                through = {"ContentKey": "s3.", "PayloadRowsKey": "dynamodb."}[statement["Sid"]]
+                assert through in str(statement["Condition"]["StringEquals"]["kms:ViaService"])
 
 
 def test_an_absent_text_is_told_as_absent(every_stage: Synthesized) -> None:

@@ -121,6 +121,10 @@ def _replica(**values: Any) -> Callable[[Templates], object]:
     return lambda templates: properties(templates, TABLE, named="penstock-prod-effects")["Replicas"][0].update(values)
 
 
+def _texts(**values: Any) -> Callable[[Templates], object]:
+    return lambda templates: properties(templates, TABLE, named="penstock-prod-content")["Replicas"][0].update(values)
+
+
 PLANTS = (
     Plant(rule="N1", what="a dead letter kept 4 days", part_of_sentence="14 days",
           mistake=_set(QUEUE, DEAD_LETTERS, MessageRetentionPeriod=345_600)),
@@ -150,6 +154,16 @@ PLANTS = (
           mistake=_replica(PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False})),
     Plant(rule="N6", what="no deletion protection", part_of_sentence="deletion protection",
           mistake=_replica(DeletionProtectionEnabled=False)),
+    Plant(rule="N6", what="recovery of what customers wrote", part_of_sentence="erased text comes back",
+          mistake=_texts(PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})),
+    Plant(rule="N6", what="a stream of what customers wrote", part_of_sentence="must have no stream",
+          mistake=_set(TABLE, "penstock-prod-content", StreamSpecification={"StreamViewType": "KEYS_ONLY"})),
+    Plant(rule="N6", what="a copy of what customers wrote in another region", part_of_sentence="no second copy",
+          mistake=lambda t: properties(t, TABLE, named="penstock-prod-content")["Replicas"].append({"Region": "x"})),
+    Plant(rule="N6", what="what customers wrote under a key of AWS", part_of_sentence="needs the content key",
+          mistake=_texts(SSESpecification={})),
+    Plant(rule="N6", what="what customers wrote for ever", part_of_sentence="must expire by expires_at",
+          mistake=_drop(TABLE, "penstock-prod-content", "TimeToLiveSpecification")),
     Plant(rule="N6", what="a table deleted with its stack", part_of_sentence="must be retained",
           mistake=lambda t: resource(t, TABLE, named="penstock-prod-jobs").update(DeletionPolicy="Delete")),
     Plant(rule="N6", what="the content key deleted with its stack", part_of_sentence="unreadable",

@@ -22,9 +22,9 @@ def _keys(schema: list[dict[str, str]]) -> dict[str, str]:
 
 
 def test_every_table_of_the_contract_exists_under_its_name(every_stage: Synthesized) -> None:
-    """The five tables, no more and no less, under the names that the runtime looks up."""
+    """The five tables and the one of payloads, no more and no less, under the names that the runtime looks up."""
     found = {resource.properties["TableName"] for resource in every_stage.assembly.resources(TABLE)}
-    assert found == {names.table(every_stage.spec.name, name) for name in names.TABLES}
+    assert found == {names.table(every_stage.spec.name, name) for name in (*names.TABLES, names.CONTENT_TABLE)}
 
 
 @pytest.mark.fault("K2")
@@ -34,7 +34,24 @@ def test_a_table_survives_a_renamed_construct_and_a_deleted_stack(prod: Synthesi
         assert (resource.body["DeletionPolicy"], resource.body["UpdateReplacePolicy"]) == ("Retain", "Retain")
         (replica,) = resource.properties["Replicas"]
         assert replica["DeletionProtectionEnabled"] is True
+    for name in names.TABLES:
+        (replica,) = _table(prod, name)["Replicas"]
         assert replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
+
+
+@pytest.mark.req("R14")
+def test_text_in_rows_can_be_erased_for_good(every_stage: Synthesized) -> None:
+    """The table of payloads has no recovery, no stream and no second copy; it expires, and the content key alone
+    opens it. Like every store it is not deleted by mistake."""
+    told = _table(every_stage, names.CONTENT_TABLE)
+    (replica,) = told["Replicas"]
+    assert replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is False
+    assert "StreamSpecification" not in told
+    assert told["TimeToLiveSpecification"] == {"AttributeName": table.TTL, "Enabled": True}
+    assert told["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
+    key = replica["SSESpecification"]["KMSMasterKeyId"]
+    assert every_stage.assembly.referred("State", key) == every_stage.the("AWS::KMS::Key", **_content_key(every_stage))
+    assert replica["DeletionProtectionEnabled"] is every_stage.spec.retain
 
 
 def test_a_stage_that_keeps_nothing_can_be_deleted(local: Synthesized) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from moto import mock_aws
 
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.dead_letters import SqsDeadLetterQueues
+from shared.adapters.content_rows import payload_from_item
 from shared.client import Penstock
 from shared.contract import env, names
 from shared.core.errors import BadInput, EnqueueConflict
@@ -66,7 +68,9 @@ class Account:
     def stored(self) -> list[str]:
         """What stands in the content store."""
         listed = client("s3").list_objects_v2(Bucket=self.bucket).get("Contents", [])
-        return [client("s3").get_object(Bucket=self.bucket, Key=one["Key"])["Body"].read().decode() for one in listed]
+        objects = [client("s3").get_object(Bucket=self.bucket, Key=one["Key"])["Body"].read() for one in listed]
+        rows = [payload_from_item(item, datetime.now(UTC)) or b"" for item in self.rows(names.CONTENT_TABLE)]
+        return [data.decode() for data in (*objects, *rows)]
 
     def tell(self, *arguments: str) -> None:
         """One command of the command line, its answer taken away as a file."""
@@ -83,7 +87,7 @@ class Account:
 def an_account(tmp_path: Path, vendor_url: str) -> Iterator[Account]:
     lanes = {"support": LaneSpec.from_mapping("support", LANE)}
     with mock_aws(), sweeping(tmp_path) as sweep, pytest.MonkeyPatch.context() as patch:
-        for table in names.TABLES:
+        for table in (*names.TABLES, names.CONTENT_TABLE):
             client("dynamodb").create_table(**table_shape(STAGE, table))
         queues, dead = create_queues(client("sqs"), STAGE, ["support"])
         bucket = names.bucket(STAGE, ACCOUNT, REGION)
@@ -98,6 +102,7 @@ def an_account(tmp_path: Path, vendor_url: str) -> Iterator[Account]:
             env.SETTINGS: settings_file(lanes={"support": LANE}, vendors={"helpdesk": vendor}),
             **{name: names.table(STAGE, name.split("_")[1].lower()) for name in TABLE_VARIABLES},
             env.CONTENT_BUCKET: bucket,
+            env.CONTENT_TABLE: names.table(STAGE, names.CONTENT_TABLE),
             env.ACCOUNT_ID: ACCOUNT,
             env.PERIOD_S: "60",
             "PENSTOCK_HOME": str(tmp_path / "nowhere"),

@@ -52,7 +52,7 @@ def test_an_event_stays_in_the_content_store(tmp_path: Path, answer: str | None)
         assert not any(holds(ref) for ref in stage.desk.content.refs())
         assert {job.status for job in stage.jobs()} <= {Status.COMPLETED, Status.FAILED}
         rooms = {ref.split("/")[0] for ref in stage.desk.content.refs() if _held(stage, ref)}
-        assert rooms == {"payload"}
+        assert rooms == {"payload", "text"}
 
 
 def _held(stage: Stage, ref: str) -> bool:

@@ -50,12 +50,13 @@ def tables(stage: Stage) -> Iterator[Line]:
     """Every table is active; the jobs' stream and index are what the engine needs; what ends expires."""
     dynamodb = stage.client("dynamodb")
     bad = False
-    for name in names.TABLES:
+    every = (*names.TABLES, names.CONTENT_TABLE)
+    for name in every:
         for line in _table(dynamodb, stage, name):
             bad = True
             yield line
     if not bad:
-        yield ok("tables", f"{len(names.TABLES)} active, stream and waiting index as needed")
+        yield ok("tables", f"{len(every)} active, stream and waiting index as needed")
 
 
 def _table(dynamodb: Any, stage: Stage, name: str) -> Iterator[Line]:

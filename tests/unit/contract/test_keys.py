@@ -65,7 +65,7 @@ def test_no_two_resources_of_a_stage_share_a_name() -> None:
         functions = [names.function(stage, name) for name in names.ENGINE_FUNCTIONS]
         functions += [names.function(stage, names.worker(lane)) for lane in lanes]
         queues = [names.queue(stage, lane) for lane in lanes] + [names.dead_letter_queue(stage, x) for x in lanes]
-        for kind in (functions, queues, [names.table(stage, name) for name in names.TABLES]):
+        for kind in (functions, queues, [names.table(stage, name) for name in (*names.TABLES, names.CONTENT_TABLE)]):
             assert len(set(kind)) == len(kind)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -110,6 +111,19 @@ def test_a_tenant_named_in_the_payload_is_only_text(desk: Desk) -> None:
     assert ref.job_id == job_id_of(job.lane, "acme", job.task, job.key.split("#"))
 
 
+@pytest.mark.parametrize(
+    ("at_most", "size_bytes", "in_a_row"),
+    [(4096, 4096, True), (4096, 4097, False), (1024, 1025, False), (0, 11, False)],
+)
+def test_size_decides_where_a_payload_is_kept(desk: Desk, at_most: int, size_bytes: int, in_a_row: bool) -> None:
+    """In a row up to the lane's setting, in an object beyond it; with 0 every payload is an object."""
+    desk.lanes = {**desk.lanes, "support": replace(desk.lane, row_payload_bytes=at_most)}
+    ref = desk.enqueue(payload={"text": "x" * (size_bytes - len('{"text":""}'))})
+    job = desk.job(ref.job_id)
+    where = f"text/{job.tenant}#{job.job_id}#" if in_a_row else f"payload/{job.job_id}/"
+    assert job.payload_ref == where + job.payload_hash
+
+
 @pytest.mark.req("R14")
 @pytest.mark.fault("I6")
 def test_the_payload_is_in_the_content_store_and_nowhere_else(desk: Desk) -> None:
@@ -117,7 +131,7 @@ def test_the_payload_is_in_the_content_store_and_nowhere_else(desk: Desk) -> Non
     ref = desk.enqueue(payload={"text": SECRET})
     job = desk.job(ref.job_id)
     data = canonical_payload({"text": SECRET})
-    assert job.payload_ref == f"payload/{ref.job_id}/{payload_hash(data)}"
+    assert job.payload_ref == f"text/{job.tenant}#{ref.job_id}#{payload_hash(data)}"
     assert desk.content.get(job.payload_ref) == data
     assert SECRET not in repr(desk.jobs.item(ref.job_id))
     assert SECRET not in repr(Enqueue(lane="support", task="reply", tenant="t", key="k", payload={"a": SECRET}))

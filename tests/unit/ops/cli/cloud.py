@@ -52,7 +52,9 @@ class Cloud(Stage):
         super().__init__("dev")
         parts = ("State", "Control", "Watch", "Lane-support", "Lane-mail", "Watch-support", "Watch-mail")
         self.stacks = {names.stack("dev", part): "UPDATE_COMPLETE" for part in parts}
-        self.tables: dict[str, dict[str, Any]] = {self.table(name): {"TableStatus": "ACTIVE"} for name in names.TABLES}
+        self.tables: dict[str, dict[str, Any]] = {
+            self.table(name): {"TableStatus": "ACTIVE"} for name in (*names.TABLES, names.CONTENT_TABLE)
+        }
         self.tables[self.table("jobs")] |= {
             "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
             "GlobalSecondaryIndexes": [{"IndexName": names.WAITING_INDEX, "IndexStatus": "ACTIVE"}],

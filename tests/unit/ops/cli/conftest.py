@@ -78,7 +78,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr("shared.client.BULK_THREADS", 1)
     with mock_aws():
         # Without waiting and expiry: most of these tests need neither.
-        for name in names.TABLES:
+        for name in (*names.TABLES, names.CONTENT_TABLE):
             client("dynamodb").create_table(**table_shape(STAGE, name))
         create_queues(client("sqs"), STAGE, [lane.name for lane in LANES])
         deploy_lanes(LANES)

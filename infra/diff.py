@@ -1,7 +1,7 @@
 """`python -m infra.diff`: what a deploy of this version changes, and whether it would lose anything.
 
-python -m infra.diff            compare every stage with its last release; 1 when a store would be lost
-python -m infra.diff --accept   make the present templates the last release (once it is deployed)
+python -m infra.diff            compare every stage with its last release; 1 when a store or a guard of it would be lost
+python -m infra.diff --accept   make the present templates the last release, in the commit that raises the version
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra import release
+from infra import guards, release
 from infra.deployment import Deployment, project_version
 from infra.main import new_app, synthesize
 from infra.packages import Packages
@@ -65,7 +65,7 @@ def _resource_changes(old: Mapping[str, Any] | None, new: Mapping[str, Any] | No
         return
     kind = old["Type"]
     if new is None:
-        yield f"removed, {kind}", _remembers(old)
+        yield f"removed, {kind}", _remembers(old) or kind in guards.POLICIES
         return
     if new["Type"] != kind:
         yield f"becomes {new['Type']}, was {kind}", _remembers(old)
@@ -75,6 +75,8 @@ def _resource_changes(old: Mapping[str, Any] | None, new: Mapping[str, Any] | No
         if before.get(name) != after.get(name):
             replaced = name in STORES.get(kind, ())
             yield f"{name} changed{' (replaces it)' if replaced else ''}", replaced
+    for sentence in guards.weakened(kind, before, after):
+        yield f"weaker: {sentence}", True
     for guard in GUARDS:
         if old.get(guard) != new.get(guard):
             weaker = kind in STORES and old.get(guard) == "Retain"
@@ -102,16 +104,15 @@ def current(stage: str) -> release.Templates:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: safe to deploy. 1: a store would be lost, or there is nothing to compare with."""
+    """0: safe to deploy. 1: a store or a guard of it would be lost, or there is nothing to compare with."""
     parser = argparse.ArgumentParser(prog="python -m infra.diff", description=__doc__.splitlines()[0])
     parser.add_argument("--accept", action="store_true", help="make the present templates the last release")
     options = parser.parse_args(argv)
+    if options.accept:
+        return _accept()
     lost = False
     for stage in STAGES:
         after = current(stage)
-        if options.accept:
-            release.write(stage, after)
-            continue
         before = release.read(stage)
         if not before:
             sys.stderr.write(f"diff: no release of stage {stage} is recorded; run python -m infra.diff --accept\n")
@@ -124,8 +125,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"  {stage}: as released\n")
         lost = lost or any(change.loses for change in found)
     if lost:
-        sys.stderr.write("diff: lines marked ! lose data; see docs/deploy.md#upgrade\n")
+        sys.stderr.write("diff: lines marked ! lose data or what guards it; see docs/deploy.md#upgrade\n")
     return 1 if lost else 0
+
+
+def _accept() -> int:
+    """Record this version's templates. A version is recorded once: what was deployed under its name does not change."""
+    version, recorded = project_version(), release.version()
+    if recorded is not None and release.order(version) <= release.order(recorded):
+        sys.stderr.write(
+            f"diff: {recorded} is recorded already: raise the version in pyproject.toml and record it in the same"
+            " commit (to record the same one again before that commit: git checkout infra/release)\n"
+        )
+        return 1
+    for stage in STAGES:
+        release.write(stage, current(stage))
+    release.name(version)
+    sys.stdout.write(f"diff: {version} is recorded for {', '.join(STAGES)}: commit it with the version\n")
+    return 0
 
 
 if __name__ == "__main__":

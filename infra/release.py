@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from typing import Any
 from infra.stage import ROOT
 
 FOLDER = ROOT / "infra" / "release"
+NAME = "version.json"
+"""Beside the stages: the version that was recorded, and the hash of all templates."""
 Templates = Mapping[str, Mapping[str, Any]]
 """Stack → template."""
 
@@ -40,6 +43,45 @@ def write(stage: str, templates: Templates, folder: Path = FOLDER) -> None:
     for stack, template in templates.items():
         text = json.dumps(normalized(template), indent=1, sort_keys=True) + "\n"
         (place / f"{stack}.json").write_text(text, encoding="utf-8")
+
+
+def version(folder: Path = FOLDER) -> str | None:
+    """The version that was recorded; None when none was."""
+    told = _named(folder)
+    return None if told is None else str(told["version"])
+
+
+def name(version: str, folder: Path = FOLDER) -> None:
+    """Say whose templates these are, and what they are."""
+    told = {"version": version, "templates": digest(folder)}
+    (folder / NAME).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def is_whole(folder: Path = FOLDER) -> bool:
+    """True when the templates are those that the version was recorded with."""
+    told = _named(folder)
+    return told is not None and told["templates"] == digest(folder)
+
+
+def digest(folder: Path = FOLDER) -> str:
+    """One for all templates of all stages."""
+    summed = hashlib.sha256()
+    for path in sorted(folder.glob("*/*.json")):
+        summed.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return summed.hexdigest()
+
+
+def order(version: str) -> tuple[int, ...]:
+    """By which one version is later than another."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def _named(folder: Path) -> dict[str, str] | None:
+    path = folder / NAME
+    if not path.exists():
+        return None
+    told: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return told
 
 
 def _cleaned(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`make diff` tells what a deploy changes and refuses what would lose a store."""
+"""`make diff` tells what a deploy changes and refuses what would lose a store or what guards it."""
 
 from __future__ import annotations
 
@@ -67,6 +67,104 @@ def test_a_lost_store_is_marked(released: Templates, mistake: Callable[[Template
     assert any(change.loses for change in changes("prod", released, after))
 
 
+def _at(stack: str, kind: str, path: str, value: Any) -> Callable[[Templates], None]:
+    """Put a value where a path leads, or take away what stands there."""
+
+    def change(templates: Templates) -> None:
+        body = next(
+            one
+            for one in templates[stack]["Resources"].values()
+            if one["Type"] == kind and _leads(one["Properties"], path.split("."))
+        )
+        *way, last = path.split(".")
+        inner = body["Properties"]
+        for step in way:
+            inner = inner[int(step) if step.isdecimal() else step]
+        if value is GONE:
+            del inner[int(last) if last.isdecimal() else last]
+        else:
+            inner[last] = value
+
+    return change
+
+
+def _leads(inner: Any, path: list[str]) -> bool:
+    for step in path[:-1]:
+        if isinstance(inner, list):
+            inner = inner[int(step)]
+        elif step not in inner:
+            return False
+        else:
+            inner = inner[step]
+    return True
+
+
+GONE = object()
+TABLE, BUCKET, QUEUE = "AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue"
+SECRET, LOG = "AWS::SecretsManager::Secret", "AWS::Logs::LogGroup"
+RECOVERY = "Replicas.0.PointInTimeRecoverySpecification"
+RULE, BLOCK = "LifecycleConfiguration.Rules.0", "PublicAccessBlockConfiguration"
+EVERYBODY = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}]
+
+
+@pytest.mark.fault("K5")
+@pytest.mark.parametrize(
+    ("mistake", "sentence"),
+    [
+        (_at("State", TABLE, f"{RECOVERY}.PointInTimeRecoveryEnabled", False), "can no longer be undone"),
+        (_at("State", TABLE, RECOVERY, GONE), "can no longer be undone"),
+        (_at("State", TABLE, f"{RECOVERY}.RecoveryPeriodInDays", 7), "restored for longer"),
+        (_at("State", TABLE, "Replicas.0.DeletionProtectionEnabled", False), "deleted by mistake"),
+        (_at("State", TABLE, "Replicas.0", GONE), "copy of the table is lost"),
+        (_at("State", TABLE, "TimeToLiveSpecification.AttributeName", "ttl"), "expire by another attribute"),
+        (_at("State", TABLE, "TimeToLiveSpecification", GONE), "expire by another attribute"),
+        (_at("State", TABLE, "TimeToLiveSpecification.Enabled", False), "or the reverse"),
+        (_at("State", BUCKET, f"{RULE}.ExpirationInDays", 1), "expire sooner than jobs need them"),
+        (_at("State", BUCKET, f"{RULE}.ExpirationInDays", GONE), "or never"),
+        (_at("State", BUCKET, RULE, GONE), "texts are kept for ever"),
+        (_at("State", BUCKET, f"{RULE}.Status", "Disabled"), "is switched"),
+        (_at("State", BUCKET, f"{BLOCK}.RestrictPublicBuckets", False), "texts may become public"),
+        (_at("State", BUCKET, BLOCK, GONE), "texts may become public"),
+        (_at("State", BUCKET, "BucketEncryption", GONE), "no longer encrypted"),
+        (_at("State", BUCKET, "OwnershipControls", GONE), "access lists count again"),
+        (_at("State", "AWS::S3::BucketPolicy", "PolicyDocument.Statement", []), "no longer denied"),
+        (_at("State", "AWS::S3::BucketPolicy", "PolicyDocument.Statement", EVERYBODY), "everybody is let in"),
+        (_at("State", "AWS::KMS::Key", "EnableKeyRotation", False), "no longer rotated"),
+        (_at("Lane-support", SECRET, "SecretString", '{"helpdesk": ""}'), "over the tokens that stand there"),
+        (_at("Lane-support", SECRET, "SecretString", GONE), "over the tokens that stand there"),
+        (_at("Lane-support", SECRET, "GenerateSecretString", {}), "a value of its own"),
+        (_at("Lane-support", QUEUE, "MessageRetentionPeriod", 3600), "dropped sooner"),
+        (_at("Lane-support", QUEUE, "MessageRetentionPeriod", GONE), "dropped sooner"),
+        (_at("Lane-support", QUEUE, "SqsManagedSseEnabled", False), "no longer encrypted"),
+        (_at("Lane-support", LOG, "RetentionInDays", 1), "older logs are deleted at once"),
+        (lambda t: t["Lane-support"]["Resources"].pop(_id(t, "Lane-support", "AWS::SQS::QueuePolicy")), "removed"),
+    ],
+)
+def test_a_weakened_guard_is_marked(released: Templates, mistake: Callable[[Templates], Any], sentence: str) -> None:
+    """Nothing is lost by it yet: it is lost when the guard would have been needed."""
+    after = copy.deepcopy(released)
+    mistake(after)
+    assert [one for one in changes("prod", released, after) if one.loses and sentence in one.what]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _at("State", TABLE, f"{RECOVERY}.RecoveryPeriodInDays", 35),
+        _at("State", BUCKET, f"{RULE}.ExpirationInDays", 4000),
+        _at("Lane-support", LOG, "RetentionInDays", 3653),
+        _at("Lane-support", LOG, "RetentionInDays", GONE),
+        lambda t: t["State"]["Resources"].update(Added={"Type": BUCKET, "Properties": {"BucketName": "x"}}),
+    ],
+)
+def test_a_stronger_guard_is_only_told(released: Templates, change: Callable[[Templates], Any]) -> None:
+    """Keeping longer, and a store that was not there before, lose nothing."""
+    after = copy.deepcopy(released)
+    change(after)
+    assert list(changes("prod", released, after))
+    assert not [str(one) for one in changes("prod", released, after) if one.loses]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -114,5 +212,5 @@ def test_this_version_loses_nothing_of_the_last_release(stages: Stages, name: st
     stage = stages(name)
     after = {stack: release.normalized(template) for stack, template in stage.assembly.templates.items()}
     before = release.read(name)
-    assert before, "no release is recorded: run python -m infra.diff --accept"
+    assert before, f"the release of {release.version()} holds no stage {name}"
     assert not [str(change) for change in changes(name, before, after) if change.loses]

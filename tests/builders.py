@@ -67,12 +67,13 @@ def a_run_lane(**overrides: Any) -> LaneSpec:
 
 
 def an_account(**overrides: Any) -> AccountSpec:
-    """An account with the vendor of `a_lane()`: 60 requests and 30,000 tokens a minute."""
+    """An account with the vendor of `a_lane()`: 60 requests and 30,000 tokens a minute, two seconds of them ahead."""
     values: dict[str, Any] = {
         "name": "desk_account",
         "vendor": "helpdesk",
         "requests_per_minute": 60,
         "tokens_per_minute": 30_000,
+        "burst_s": 2.0,
     }
     return AccountSpec(**{**values, **overrides})
 

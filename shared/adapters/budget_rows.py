@@ -55,6 +55,8 @@ def terms_attribute(terms: Terms) -> Attribute:
         "pinned": {limit.value: amount for limit, amount in terms.pinned.items()},
         "quiet_until_us": terms.quiet_until_us,
         "changed_us": terms.changed_us,
+        "refused_us": list(terms.refused_us),
+        "doubted_until_us": terms.doubted_until_us,
     }
     kept = {name: value for name, value in told.items() if value}
     if search is not None:
@@ -138,6 +140,8 @@ def _terms(fields: Fields) -> Terms:
         shut=_shut(told.part("shut")),
         quiet_until_us=told.whole("quiet_until_us", 0),
         changed_us=told.whole("changed_us", 0),
+        refused_us=told.wholes("refused_us"),
+        doubted_until_us=told.whole("doubted_until_us", 0),
         enforced=told.flag_or_none("enforced"),
     )
 
@@ -189,6 +193,12 @@ class _Told:
         """A moment; must be there unless there is a default."""
         value = self._values.get(name, default)
         return value if type(value) is int and abs(value) <= _MOST_US else self._bad(name)
+
+    def wholes(self, name: str) -> tuple[int, ...]:
+        """Whole numbers in a list, which may be missing."""
+        values = self._values.get(name, [])
+        good = isinstance(values, list) and all(type(value) is int for value in values)
+        return tuple(values) if good else self._bad(name)
 
     def number(self, name: str) -> float:
         """A share, a factor or seconds that must be there."""

@@ -63,8 +63,8 @@ class AccountSpec:
     batch_tokens: int | None = None
     minute_s: float = 60.0
     """Seconds in the vendor's minute; only a simulator's is shorter, so that waiting can be watched."""
-    burst_s: float = 2.0
-    """How much of the limit may be spent ahead of its pace."""
+    burst_s: float = 0.5
+    """How much of the limit may be spent ahead of its pace; a vendor's own bucket may hold no more than a second."""
     share: float = 1.0
     """The part of the vendor's own limit that is ours, where others spend the same account."""
     explore: float = 1.0

@@ -97,6 +97,10 @@ class Terms:
     """Limits as the vendor's answers tell them."""
     pinned: Mapping[Limit, int] = field(default_factory=dict)
     """Limits an operator set: never passed, whatever the vendor tells."""
+    refused_us: tuple[int, ...] = ()
+    """When the vendor refused lately under limits that it tells."""
+    doubted_until_us: int = 0
+    """Until then what the vendor tells is only a bound: it refused too often under it."""
     search: Search | None = None
     shut: Shut | None = None
     quiet_until_us: int = 0
@@ -164,4 +168,4 @@ class Taken:
     want: Want
     budget: Budget
     at_us: int
-    """The moment for which it was taken: it may be spent from then on."""
+    """The moment by which all of it may be spent; of several calls each has its own, one after the other."""

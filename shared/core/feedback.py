@@ -23,6 +23,8 @@ PROBE_LASTS_S = 10.0
 """A probe that was not answered by then does not keep others from probing: whoever made it may be dead."""
 RAISE_EVERY_S = 10.0
 """A told limit falls at once and rises at most so often: answers that contradict each other do not thrash it."""
+DOUBT_AFTER, DOUBT_WITHIN_S, DOUBT_S = 3, 60.0, 3600.0
+"""So many refusals within a window under a told limit, and for an hour it counts as untold."""
 SLOWEST = 0.01
 """The search never goes below this part of the configured limits."""
 
@@ -44,7 +46,7 @@ NOTHING = Report()
 
 def calibrated(terms: Terms, report: Report, sent_us: int, now_us: int) -> Terms | None:
     """The limits the vendor tells hold from now on. What cannot be true is not believed: no limit, or more left
-    than there is."""
+    than there is. While they are doubted, what the search has found stays."""
     if sent_us < terms.changed_us:
         return None
     believed = {
@@ -58,7 +60,7 @@ def calibrated(terms: Terms, report: Report, sent_us: int, now_us: int) -> Terms
     lowered = any(amount < terms.told.get(limit, amount + 1) for limit, amount in believed.items())
     if not lowered and now_us - terms.changed_us < int(RAISE_EVERY_S * SECOND):
         return None
-    return changed(terms, now_us, told=told, search=None)
+    return changed(terms, now_us, told=told, search=terms.search if now_us < terms.doubted_until_us else None)
 
 
 def searching(spec: AccountSpec, terms: Terms, report: Report, now_us: int) -> Terms | None:
@@ -71,20 +73,39 @@ def searching(spec: AccountSpec, terms: Terms, report: Report, now_us: int) -> T
 def slowed(
     spec: AccountSpec, terms: Terms, report: Report, sent_us: int, now_us: int, *, refused_share: float
 ) -> Terms | None:
-    """After a 429: quiet for as long as the vendor asks. If it tells no limits, the pace was too high by about the
-    share it refused: lower it by that, once for all calls that were sent under it."""
+    """After a 429: quiet for as long as the vendor asks. If it tells no limits, or does not keep to them, the pace was
+    too high by about the share it refused: lower it by that, once for all calls that were sent under it."""
     if sent_us < terms.changed_us:
         return None
-    wait_s = RETRY_UNTOLD_S if report.retry_after_s is None else report.retry_after_s
-    quiet_us = now_us + int(min(max(wait_s, RETRY_LEAST_S), RETRY_MOST_S) * SECOND)
+    tells = bool(terms.told or report.limits)
+    if tells:
+        terms = _noted(terms, now_us)
+    believed = tells and now_us >= terms.doubted_until_us
+    quiet_us = now_us + int(_quiet_s(spec, report, believed=believed) * SECOND)
     search = terms.search
-    if not terms.told and not report.limits:
+    if not believed:
         top = 1.0 if search is None else searched(search, sent_us, spec.explore)
         base = max(SLOWEST, top * (1 - min(0.5, max(0.03, refused_share))))
         search = Search(base=base, top=top, since_us=quiet_us)
     if search == terms.search and quiet_us <= terms.quiet_until_us:
         return None
     return changed(terms, now_us, quiet_until_us=max(quiet_us, terms.quiet_until_us), search=search)
+
+
+def _noted(terms: Terms, now_us: int) -> Terms:
+    """A refusal under a told limit. The third within a window, and what is told is doubted."""
+    recent = (*(us for us in terms.refused_us if us > now_us - int(DOUBT_WITHIN_S * SECOND)), now_us)
+    if len(recent) < DOUBT_AFTER:
+        return replace(terms, refused_us=recent)
+    return replace(terms, refused_us=(), doubted_until_us=now_us + int(DOUBT_S * SECOND))
+
+
+def _quiet_s(spec: AccountSpec, report: Report, *, believed: bool) -> float:
+    """How long nobody calls. Who tells limits is asked again when they are whole: whatever it says it wants, nothing is
+    spent then that it counts."""
+    asked_s = RETRY_UNTOLD_S if report.retry_after_s is None else report.retry_after_s
+    window_s = min([spec.minute_s, *([max(report.reset_s.values())] if report.reset_s else [])])
+    return max(RETRY_LEAST_S, min(asked_s, window_s if believed else RETRY_MOST_S))
 
 
 def shut_down(terms: Terms, reason: str, sent_us: int, now_us: int) -> Terms | None:

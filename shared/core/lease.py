@@ -7,21 +7,16 @@ from dataclasses import replace
 
 from shared.core.account import AccountSpec, Limit
 from shared.core.budget import Budget, Want
-from shared.core.rate import counted, limit_of
-
-LEASE_S = 2.0
-"""Permits not used by then are void: so much of the pace may be in hands at most."""
-LEASE_SHARE = 0.05
-"""No lease takes more than this part of a minute's limit."""
+from shared.core.rate import amount_in, burst_us, counted, limit_of
 
 
 def lease_of(spec: AccountSpec, budget: Budget, least: Want, expected: int, mean_tokens: float, now_us: int) -> Want:
-    """How much to take at once for `expected` requests soon, in whole calls: two seconds of the pace and a twentieth of
-    the limit at most, never less than what is needed now."""
+    """How much to take at once for `expected` requests soon, in whole calls: the burst at most, never less than what is
+    needed now. It is void after the burst's time, so no second sees more than two bursts beyond the pace."""
 
     def most_of(limit: Limit) -> int | None:
         most = limit_of(spec, budget.terms, limit, now_us)
-        return None if most is None else int(min(most / 60 * LEASE_S, most * LEASE_SHARE))
+        return None if most is None else amount_in(burst_us(spec), most)
 
     more, tokens_each = max(0, expected - least.requests), math.ceil(mean_tokens)
     requests, tokens = most_of(Limit.REQUESTS), most_of(Limit.TOKENS)

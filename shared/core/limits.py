@@ -8,7 +8,8 @@ from shared.core.budget import SECOND, Search, Terms
 
 def limit_of(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
     """The limit that holds now: the operator's if it is lower, else our share of what the vendor tells, else the
-    configured one times what the search has found. A part of a limit is never less than one."""
+    configured one times what the search has found. What the vendor tells and does not keep to holds only where it is
+    lower. A part of a limit is never less than one."""
     most = _told_limit(spec, terms, limit, now_us)
     # Kept by the minute of a clock, whatever the vendor calls one.
     return most * 60 / spec.minute_s if most is not None and limit in PACED else most
@@ -18,14 +19,18 @@ def _told_limit(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> f
     told, pinned, configured = terms.told.get(limit), terms.pinned.get(limit), spec.configured(limit)
     if told is None and pinned is None and configured is None:
         return None
-    if told is not None:
-        base: float | None = max(1.0, told * spec.share)
+    ours = None if told is None else max(1.0, told * spec.share)
+    doubted = limit in PACED and now_us < terms.doubted_until_us and configured is not None
+    if ours is not None and not doubted:
+        base: float | None = ours
     elif configured is not None and limit in PACED and terms.search is not None:
         base = max(1.0, configured * searched(terms.search, now_us, spec.explore))
     elif configured is not None and limit in PACED:
         base = float(configured)
     else:
         base = configured
+    if doubted and ours is not None and base is not None:
+        base = min(base, ours)
     if pinned is not None:
         return min(base, float(pinned)) if base is not None else float(pinned)
     return base

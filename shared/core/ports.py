@@ -296,8 +296,8 @@ class BudgetLedger(Protocol):
         told_us: Arrivals | None = None,
         ahead_us: int = 0,
     ) -> Taken | Refusal:
-        """Take `want`; if that does not fit, the most that does, down to `least`; else `least` for its moment, if only
-        the pace holds it back and that comes within `ahead_us`; else the refusal with its time.
+        """Take `want`, now or, if only the pace holds it back, for its moment within `ahead_us`; if that does not fit,
+        the most that does, down to `least`; else the refusal with its time.
 
         `hold` names the holder of slots and batch tokens. Asking again under the same name does not hold twice.
         `told_us` are arrivals that the vendor's own count tells: the account is spent at least so far.

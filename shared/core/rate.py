@@ -157,22 +157,19 @@ def take_most(
     told_us: Arrivals | None = None,
     ahead_us: int = 0,
 ) -> Taken | Refusal:
-    """`want`; if that does not fit, the most that does, down to `least`; if that neither, `least` for its moment within
-    `ahead_us`; else the refusal of `least`."""
+    """`want` now or for its moment within `ahead_us`; if that does not fit, the most that does, down to `least`; else
+    the refusal of `least`."""
     budget = heeding(budget, told_us)
-    if want != least:
-        taken = take(spec, budget, want, now_us, hold=hold, hold_s=hold_s)
-        if isinstance(taken, Taken):
-            return taken
-        found = without(budget, hold) if any(want.of(limit) for limit in HELD) else budget
-        some = largest(spec, found, want, least, now_us)
-        if some != least:
-            return take(spec, budget, some, now_us, hold=hold, hold_s=hold_s)
-    return take(spec, budget, least, now_us, hold=hold, hold_s=hold_s, ahead_us=ahead_us)
+    taken = take(spec, budget, want, now_us, hold=hold, hold_s=hold_s, ahead_us=ahead_us)
+    if isinstance(taken, Taken) or want == least:
+        return taken
+    found = without(budget, hold) if any(want.of(limit) for limit in HELD) else budget
+    some = largest(spec, found, want, least, now_us, ahead_us)
+    return take(spec, budget, some, now_us, hold=hold, hold_s=hold_s, ahead_us=ahead_us)
 
 
 def moment_of(spec: AccountSpec, after: Budget, want: Want, now_us: int) -> int:
-    """The moment for which `want` was taken at `now_us`, by the account after it."""
+    """The moment by which all of `want` may be spent that was taken at `now_us`, by the account after it."""
     moments = [now_us]
     for limit in PACED:
         cost = _cost(spec, after, want, limit, now_us)
@@ -279,11 +276,11 @@ def _too_large(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> Re
     return Refusal(budget=budget, limit=TOO_LARGE, deficit=0, retry_us=now_us + SECOND)
 
 
-def largest(spec: AccountSpec, budget: Budget, want: Want, least: Want, now_us: int) -> Want:
-    """The most between `least` and `want` that fits now; `least` where not even that does. Tokens grow with whole
-    requests, so that none is taken that no call will use."""
+def largest(spec: AccountSpec, budget: Budget, want: Want, least: Want, now_us: int, ahead_us: int = 0) -> Want:
+    """The most between `least` and `want` that fits now or within `ahead_us`; `least` where not even that does. Tokens
+    grow with whole requests, so that none is taken that no call will use."""
     part, whole = 1, 1
-    rooms = {limit: room_of(spec, budget, limit, now_us) for limit in Limit}
+    rooms = {limit: room_of(spec, budget, limit, now_us, ahead_us) for limit in Limit}
     for limit in (*PACED, *DAILY):
         extra, room = want.of(limit) - least.of(limit), rooms[limit]
         if room is not None and extra > 0 and (room - least.of(limit)) * whole < part * extra:
@@ -305,13 +302,13 @@ def largest(spec: AccountSpec, budget: Budget, want: Want, least: Want, now_us: 
     )
 
 
-def room_of(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int) -> int | None:
-    """How much of one limit can be had now; None when the account has no such limit."""
+def room_of(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int, ahead_us: int = 0) -> int | None:
+    """How much of one limit can be had now, or of a pace within `ahead_us`; None when the account has no such limit."""
     most = limit_of(spec, budget.terms, limit, now_us)
     if most is None:
         return None
     if limit in PACED:
-        return amount_in(now_us + burst_us(spec) - max(budget.arrival_us.get(limit, 0), now_us), most)
+        return amount_in(now_us + ahead_us + burst_us(spec) - max(budget.arrival_us.get(limit, 0), now_us), most)
     if limit in DAILY:
         return int(most) - counts_of(budget, now_us)[1].get(limit, 0)
     return int(most) - sum(held.of(limit) for held in budget.holds.values() if held.until_us > now_us)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shared.core import feedback
 from shared.core.account import AccountSpec
 from shared.core.effects import Accepted, Answer, Refused, Unknown
@@ -40,7 +42,9 @@ def learned(
     if isinstance(answer, Refused) and answer.rate_limited:
         recent_us = max(terms.changed_us, now_us - 2 * SECOND)
         share = health.refused_share(recent_us)
-        after = feedback.slowed(spec, told, report, sent_us, now_us, refused_share=share) or told
+        # The limits that it tells came with it: they are no later news than the refusal.
+        heard = replace(told, changed_us=stands.changed_us)
+        after = feedback.slowed(spec, heard, report, sent_us, now_us, refused_share=share) or told
     elif isinstance(answer, Accepted):
         after = feedback.searching(spec, told, report, now_us) or told
     return None if after is terms else after

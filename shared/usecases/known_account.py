@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from shared.contract import metrics
 from shared.core import rate
@@ -11,6 +12,7 @@ from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.limits import stricter
 from shared.core.ports import BudgetLedger, Clock, Telemetry
 from shared.core.rate import SECOND, Budget, Terms, Want
+from shared.usecases.permit import Denied
 
 
 class KnownAccount:
@@ -30,6 +32,7 @@ class KnownAccount:
         self.spec, self._ledger, self._clock, self._telemetry = spec, ledger, clock, telemetry
         self._skew_s, self._on_trouble = skew_s, on_trouble
         self.budget = Budget()
+        self._seen_us = 0
         self.strict_version = 0
         """The version of its terms since which they have been no stricter."""
 
@@ -73,11 +76,15 @@ class KnownAccount:
             return False
         return True
 
+    def looked(self, since_us: int) -> bool:
+        """True when it was seen since then."""
+        return self._seen_us >= since_us
+
     def adopt(self, budget: Budget) -> None:
         """Go on from what stands."""
-        terms, before = budget.terms, self.terms
-        self.budget = budget
-        if terms.version != before.version and stricter(self.spec, before, terms, self.now_us()):
+        terms, before, now_us = budget.terms, self.terms, self.now_us()
+        self.budget, self._seen_us = budget, now_us
+        if terms.version != before.version and stricter(self.spec, before, terms, now_us):
             self.strict_version = terms.version
             self._on_trouble()
 
@@ -106,6 +113,20 @@ class KnownAccount:
         elif done and self.terms.shut is None and before.shut is not None:
             self._telemetry.event("account_opened", account=self.spec.name)
         return done
+
+    def no(self, limit: str, deficit: int, until: datetime, least: Want, now_us: int) -> Denied:
+        """Not now, and what it has left as it was seen."""
+        left = self.left(now_us)
+        return Denied(
+            account=self.spec.name,
+            limit=limit,
+            deficit=deficit,
+            until=until,
+            tokens=least.tokens,
+            requests=least.requests,
+            available_tokens=left[Limit.TOKENS],
+            available_requests=left[Limit.REQUESTS],
+        )
 
     def unreadable(self, exc: Exception) -> None:
         """It could not be asked or told."""

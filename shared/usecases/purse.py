@@ -6,14 +6,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 from shared.core import feedback, rate
 from shared.core.account import PACED, AccountSpec, Limit
 from shared.core.effects import Accepted, Answer, Refused, Unknown
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.estimate import estimated_wait_s
-from shared.core.lease import LEASE_S, lease_of
+from shared.core.lease import lease_of
 from shared.core.ports import BudgetLedger, Clock, Telemetry
 from shared.core.rate import SECOND, Refusal, Taken, Want
 from shared.usecases.demand import Demand
@@ -26,6 +25,10 @@ from shared.usecases.turns import Turns
 
 AHEAD_MOST_S = 2.0
 """No permit is taken for a moment further ahead: a slot that sleeps is paid for, and does not hear of trouble."""
+FRESH_US = SECOND // 4
+"""What was seen of an account so lately is as good as another look."""
+HOLD_MARGIN_S = 2.0
+"""Slots are held so much longer than the work of a batch may take."""
 MAX_SKEW_S = 2.0
 SKEW_PAUSE_S = 15.0
 LOOK_EVERY_US = 10 * SECOND
@@ -57,7 +60,7 @@ class Purse:
         )
         self._lock = threading.RLock()
         self._health = feedback.Health()
-        self._lease = Lease()
+        self._lease = Lease(rate.burst_us(spec))
         self._owed = 0
         """Tokens used beyond their estimates that no write has told the account yet."""
         self._slots = Slots()
@@ -100,7 +103,10 @@ class Purse:
         self._demand.note(now_us)
         self._mean_tokens = self._mean_tokens or float(least.tokens)
         if self._in_lease(least, now_us):
-            return self._spend(least, now_us)
+            wait_us = self._wait_us(least, now_us)
+            if wait_us <= ahead_us:
+                return self._spend(least, now_us, wait_us)
+            return self._later(Limit.REQUESTS.value, 0, now_us + wait_us, least, now_us)
         known = self._known_refusal(least, now_us, ahead_us)
         if known is not None:
             return self._denied(known, least, now_us)
@@ -120,16 +126,17 @@ class Purse:
             self._refusal, self._believed_until_us = (taken, least), now_us + BELIEVED_US
             return self._denied(taken, least, now_us)
         self._refusal = None
-        self._lease.add(taken.want.requests, taken.want.tokens - max(0, self._owed), now_us)
+        self._lease.add(taken.want.requests, taken.want.tokens - max(0, self._owed), now_us, taken.at_us)
         self._owed = min(0, self._owed)
         if taken.want.slots:
-            self._slots.hold(taken.want.slots, now_us + int((self._work_s + LEASE_S) * SECOND))
-        return replace(self._spend(least, now_us), wait_us=taken.at_us - now_us)
+            self._slots.hold(taken.want.slots, now_us + int((self._work_s + HOLD_MARGIN_S) * SECOND))
+        return self._spend(least, now_us, self._wait_us(least, now_us))
 
     def _ask(self, least: Want, now_us: int, ahead_us: int) -> Taken | Refusal:
         """One step on the account: a lease for what is expected, or less."""
         self._return_void(now_us)
-        soon = max(self._expected, self._demand.soon(now_us, self._account.limit(Limit.REQUESTS, now_us)))
+        pace = self._account.limit(Limit.REQUESTS, now_us)
+        soon = max(self._expected, self._demand.soon(now_us, pace, rate.burst_us(self._spec), self._expected))
         least = replace(least, tokens=least.tokens + max(0, self._owed), slots=self._missing_slots(now_us))
         want = lease_of(self._spec, self._account.budget, least, soon, self._mean_tokens, now_us)
         if least.slots:
@@ -141,7 +148,7 @@ class Purse:
             least=least,
             now_us=now_us,
             hold=self._owner,
-            hold_s=self._work_s + LEASE_S,
+            hold_s=self._work_s + HOLD_MARGIN_S,
             told_us={limit: us for limit, us in self._told_us.items() if us > now_us},
             ahead_us=ahead_us,
         )
@@ -168,10 +175,15 @@ class Purse:
         tokens = any(self._account.limit(limit, now_us) is not None for limit in (Limit.TOKENS, Limit.TOKENS_PER_DAY))
         return self._lease.has(least, now_us, tokens=tokens) and not self._missing_slots(now_us)
 
-    def _spend(self, least: Want, now_us: int) -> Permit:
+    def _wait_us(self, least: Want, now_us: int) -> int:
+        """How long until the next request's moment: those that are left in the lease come after it."""
+        return max(0, self._lease.at_us - self._account.span_us(self._lease.rest(least), now_us) - now_us)
+
+    def _spend(self, least: Want, now_us: int, wait_us: int) -> Permit:
         self._lease.spend(least.requests, least.tokens)
         self._slots.begin()
-        return replace(self._unmetered(least, now_us), metered=True, version=self._account.terms.version)
+        version = self._account.terms.version
+        return replace(self._unmetered(least, now_us), metered=True, wait_us=wait_us, version=version)
 
     def _unmetered(self, least: Want, now_us: int) -> Permit:
         return Permit(
@@ -190,7 +202,7 @@ class Purse:
         does not, or cannot be asked, the permit goes back and the job takes its own turn."""
         with self._lock:
             now_us = self._account.now_us()
-            if not self._account.look():
+            if not self._account.looked(now_us - FRESH_US) and not self._account.look():
                 self._slots.end()
                 return self._by_estimate(Want(requests=permit.requests, tokens=permit.tokens), now_us)
             if self._holds(permit):
@@ -263,7 +275,7 @@ class Purse:
             turn_us = self._turns.next(span_us, not_before_us, self._usual_us(not_before_us), self._expected)
         else:
             turn_us = not_before_us - now_us + self._turns.next(span_us, now_us, self._usual_us(now_us), self._expected)
-        return self._no(limit, deficit, rate.at_us(turn_us), least, now_us)
+        return self._account.no(limit, deficit, rate.at_us(turn_us), least, now_us)
 
     def _usual_us(self, now_us: int) -> int:
         """How long a usual request keeps the account busy."""
@@ -277,23 +289,10 @@ class Purse:
             span_us = max(span_us, int(self._call_us / (self._account.limit(Limit.CONCURRENCY, now_us) or 1)))
         return span_us
 
-    def _no(self, limit: str, deficit: int, until: datetime, least: Want, now_us: int) -> Denied:
-        left = self._account.left(now_us)
-        return Denied(
-            account=self._spec.name,
-            limit=limit,
-            deficit=deficit,
-            until=until,
-            tokens=least.tokens,
-            requests=least.requests,
-            available_tokens=left[Limit.TOKENS],
-            available_requests=left[Limit.REQUESTS],
-        )
-
     def _by_estimate(self, least: Want, now_us: int) -> Denied:
         """The account cannot be asked: wait as long as what was last seen of it suggests."""
         wait_s = estimated_wait_s(self._spec, self._account.budget, least, now_us, self._chance())
-        return self._no("unreadable", 0, rate.at_us(now_us + int(wait_s * SECOND)), least, now_us)
+        return self._account.no("unreadable", 0, rate.at_us(now_us + int(wait_s * SECOND)), least, now_us)
 
     # -------------------------------------------------------------------------------------------- hearing
     def heard(self, permit: Permit, answer: Answer, *, again: bool = False) -> Denied | None:
@@ -384,7 +383,7 @@ class Purse:
             try:
                 self._ledger.give_back(self._spec, back, now_us=now_us, hold=self._owner if holds else "")
             except (Unavailable, UnreadableRow) as exc:
-                # Permits are void in two seconds, slots when their time is over; what is owed stays owed.
+                # Permits are void when the burst's time is over, slots with theirs; what is owed stays owed.
                 self._owed = max(0, owed)
                 self._account.unreadable(exc)
 

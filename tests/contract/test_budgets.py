@@ -97,12 +97,19 @@ def test_only_the_pace_is_taken_ahead(world: World) -> None:
 
 
 @pytest.mark.req("X3")
-def test_a_lease_is_not_taken_ahead(world: World) -> None:
-    """More than is needed at once is taken only of what there is now."""
-    for _ in range(2):
-        granted(world.budgets.take(SPEC, ONE, least=ONE, now_us=NOW_US))
-    taken = granted(world.budgets.take(SPEC, Want(requests=2), least=ONE, now_us=NOW_US, ahead_us=2 * SECOND))
-    assert taken.want == ONE
+def test_a_lease_is_taken_ahead_in_one_write(world: World) -> None:
+    """Of several calls each has its own moment, and the last one's is told; no more are taken than come in time."""
+    spec = an_account(requests_per_minute=600, burst_s=0.5)
+    taken = [
+        granted(world.budgets.take(spec, Want(requests=5), least=ONE, now_us=NOW_US, ahead_us=2 * SECOND))
+        for _ in range(5)
+    ]
+    assert [one.want.requests for one in taken] == [5] * 5
+    assert [one.at_us - NOW_US for one in taken] == [n * SECOND // 2 for n in range(5)]
+    world.budgets.give_back(spec, Want(requests=2), now_us=NOW_US)
+    last = granted(world.budgets.take(spec, Want(requests=5), least=ONE, now_us=NOW_US, ahead_us=2 * SECOND))
+    assert (last.want.requests, last.at_us) == (2, NOW_US + 2 * SECOND)
+    assert refused(world.budgets.take(spec, Want(requests=5), least=ONE, now_us=NOW_US, ahead_us=2 * SECOND))
 
 
 def test_a_refused_take_spends_no_other_limit(world: World) -> None:
@@ -280,6 +287,8 @@ FULL = Terms(
     shut=Shut(reason="outage", since_us=NOW_US, probe_us=NOW_US + 1, probe_every_s=1.0, probe_by="w1"),
     quiet_until_us=NOW_US + 5,
     changed_us=NOW_US,
+    refused_us=(NOW_US - 7, NOW_US),
+    doubted_until_us=NOW_US + 9,
     enforced=False,
 )
 

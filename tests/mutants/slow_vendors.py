@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+FEEDBACK = "tests/unit/core/test_feedback.py"
 WAITS = "tests/unit/usecases/test_wait_for_a_moment.py"
 
 SLOW_VENDORS: tuple[Mutant, ...] = (
@@ -62,5 +63,53 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
         new="            if rest.wait_us >= 0:\n",
         reqs=("X4",),
         tests=(WAITS,),
+    ),
+    Mutant(
+        name="a_quarter_of_an_hour_is_believed",
+        file="shared/core/feedback.py",
+        old="window_s if believed else RETRY_MOST_S",
+        new="RETRY_MOST_S",
+        faults=("G10",),
+        tests=(FEEDBACK,),
+    ),
+    Mutant(
+        name="whoever_tells_nothing_is_not_obeyed",
+        file="shared/core/feedback.py",
+        old="window_s if believed else RETRY_MOST_S",
+        new="window_s",
+        faults=("G10",),
+        tests=(FEEDBACK,),
+    ),
+    Mutant(
+        name="a_told_limit_is_believed_for_ever",
+        file="shared/core/feedback.py",
+        old="    if len(recent) < DOUBT_AFTER:",
+        new="    if len(recent) < 10 * DOUBT_AFTER:",
+        faults=("G10",),
+        tests=(FEEDBACK,),
+    ),
+    Mutant(
+        name="refusals_are_never_forgotten",
+        file="shared/core/feedback.py",
+        old="if us > now_us - int(DOUBT_WITHIN_S * SECOND)",
+        new="if us",
+        faults=("G10",),
+        tests=(FEEDBACK,),
+    ),
+    Mutant(
+        name="a_doubted_limit_binds_nobody",
+        file="shared/core/limits.py",
+        old="    if doubted and ours is not None and base is not None:",
+        new="    if doubted and ours is None and base is not None:",
+        faults=("G10",),
+        tests=(FEEDBACK,),
+    ),
+    Mutant(
+        name="a_429_with_a_new_limit_asks_for_no_quiet",
+        file="shared/usecases/hear.py",
+        old="        heard = replace(told, changed_us=stands.changed_us)",
+        new="        heard = replace(told)",
+        faults=("G10",),
+        tests=("tests/unit/usecases/test_purse.py",),
     ),
 )

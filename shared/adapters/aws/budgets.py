@@ -59,8 +59,7 @@ class DynamoDbBudgetLedger:
         told_us: Arrivals | None = None,
         ahead_us: int = 0,
     ) -> Taken | Refusal:
-        """Take `want`, or the most that fits down to `least`, as far as the last look tells, or `least` for its moment;
-        or say why not.
+        """Take `want`, or the most that fits down to `least`, as far as the last look tells; or say why not.
 
         A refusal is computed from the row that refused the write, so it is exact. Where the terms themselves refuse,
         no write could be granted: they are read again, at a fifth of a write's price.
@@ -88,7 +87,7 @@ class DynamoDbBudgetLedger:
                 hold=hold,
                 hold_s=hold_s,
                 told_us=told_us,
-                ahead_us=ahead_us if some == least else 0,
+                ahead_us=ahead_us,
             )
             found = self._update("take", spec, write)
             if not isinstance(found, ConditionFalse):

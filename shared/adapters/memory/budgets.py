@@ -40,7 +40,7 @@ class MemoryBudgetLedger:
         told_us: Arrivals | None = None,
         ahead_us: int = 0,
     ) -> Taken | Refusal:
-        """Take `want`, or the most that fits down to `least`, or that for its moment, or say why not."""
+        """Take `want`, or the most that fits down to `least`, or say why not."""
         with self._lock:
             self.writes += 1
             taken = rate.take_most(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.core.account import MOST, Limit, is_amount, setting_of
+from shared.core.account import MOST, AccountSpec, Limit, is_amount, setting_of
 from shared.core.errors import BadInput
 from tests.builders import an_account
 
@@ -26,6 +26,12 @@ def test_a_limit_is_kept_as_it_is_configured(limit: Limit) -> None:
     bare = {setting_of(each): None for each in Limit}
     assert an_account(**bare).configured(limit) is None
     assert an_account(**{**bare, setting_of(limit): 7}).configured(limit) == 7
+
+
+@pytest.mark.req("X3")
+def test_a_burst_and_its_leases_fit_into_a_vendors_second() -> None:
+    """Half a second is spent ahead, and as much may be in hands: a bucket of one second has room for both."""
+    assert AccountSpec(name="model", vendor="model", requests_per_minute=60).burst_s == 0.5
 
 
 @pytest.mark.parametrize(

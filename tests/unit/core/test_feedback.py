@@ -142,6 +142,69 @@ def test_a_vendor_that_tells_its_limits_is_not_searched() -> None:
     assert after.quiet_until_us == NOW_US + SECOND
 
 
+@pytest.mark.fault("G10")
+@pytest.mark.parametrize(("reset_s", "quiet_s"), [({}, 60), ({Limit.REQUESTS: 6.0, Limit.TOKENS: 2.5}, 6)])
+def test_who_tells_limits_is_asked_again_after_one_window(reset_s: dict[Limit, float], quiet_s: int) -> None:
+    """`Retry-After: 900` is believed until the limits are whole again, or for a minute where that is not told. Who
+    asks for less is given less."""
+    terms = Terms(version=1, told={Limit.REQUESTS: 100})
+    report = Report(retry_after_s=900, reset_s=reset_s)
+    after = changed(feedback.slowed(SPEC, terms, report, NOW_US, NOW_US, refused_share=0.5))
+    assert after.quiet_until_us == NOW_US + quiet_s * SECOND
+    little = replace(report, retry_after_s=1.5)
+    after = changed(feedback.slowed(SPEC, terms, little, NOW_US, NOW_US, refused_share=0.5))
+    assert after.quiet_until_us == NOW_US + 3 * SECOND // 2
+
+
+@pytest.mark.fault("G10")
+def test_who_tells_no_limits_is_obeyed() -> None:
+    """Nobody knows what its quarter of an hour is about."""
+    after = changed(feedback.slowed(SPEC, Terms(), Report(retry_after_s=900), NOW_US, NOW_US, refused_share=0.5))
+    assert after.quiet_until_us == NOW_US + 900 * SECOND
+
+
+def refused_under(told: int, times: int, every_s: int) -> tuple[Terms, int]:
+    """The terms after so many refusals under a told limit, and when."""
+    terms, now_us = Terms(version=1, told={Limit.REQUESTS: told}), NOW_US
+    for _ in range(times):
+        now_us += every_s * SECOND
+        terms = changed(feedback.slowed(SPEC, terms, Report(retry_after_s=1), now_us, now_us, refused_share=0.1))
+    return terms, now_us
+
+
+@pytest.mark.fault("G10")
+def test_a_limit_under_which_it_refuses_three_times_counts_as_untold() -> None:
+    """It tells twice the truth: after three refusals inside a window the account goes back to its configured limit and
+    searches from there, and a long `Retry-After` is obeyed. After an hour it is believed again."""
+    terms, now_us = refused_under(120, times=3, every_s=20)
+    later_us = now_us + 2 * SECOND
+    assert rate.limit_of(SPEC, terms, Limit.REQUESTS, later_us) < 60  # type: ignore[operator]
+    long = changed(feedback.slowed(SPEC, terms, Report(retry_after_s=900), later_us, later_us, refused_share=0.1))
+    assert long.quiet_until_us == later_us + 900 * SECOND
+    assert rate.limit_of(SPEC, terms, Limit.REQUESTS, now_us + 3600 * SECOND) == 120
+
+
+@pytest.mark.fault("G10")
+@pytest.mark.parametrize(("times", "every_s"), [(2, 1), (9, 31)])
+def test_a_limit_under_which_it_seldom_refuses_holds(times: int, every_s: int) -> None:
+    """Two refusals, or many that are half a minute apart, are no proof that it lies."""
+    terms, now_us = refused_under(120, times, every_s)
+    assert rate.limit_of(SPEC, terms, Limit.REQUESTS, now_us) == 120
+    assert terms.search is None
+
+
+@pytest.mark.fault("G10")
+def test_a_doubted_limit_is_still_a_bound() -> None:
+    """Below the configured limit it holds as told, whatever a search has found; and news of it do not end the doubt."""
+    terms, now_us = refused_under(120, times=3, every_s=1)
+    cut = changed(feedback.calibrated(terms, Report(limits={Limit.REQUESTS: 20}), now_us + 1, now_us + 1))
+    assert rate.limit_of(SPEC, cut, Limit.REQUESTS, now_us + 600 * SECOND) == 20
+    assert cut.search == terms.search
+    more_us = now_us + 20 * SECOND
+    more = changed(feedback.calibrated(cut, Report(limits={Limit.REQUESTS: 240}), more_us, more_us))
+    assert rate.limit_of(SPEC, more, Limit.REQUESTS, more_us) <= 60  # type: ignore[operator]
+
+
 def test_a_shorter_wait_does_not_shorten_a_longer_one() -> None:
     """The longest that was asked for counts."""
     terms = Terms(version=1, told={Limit.REQUESTS: 100}, quiet_until_us=NOW_US + 60 * SECOND)

@@ -14,7 +14,6 @@ from shared.core.account import Limit
 from shared.core.effects import Accepted, Refused, Unknown
 from shared.core.errors import BadInput
 from shared.core.feedback import Report
-from shared.core.lease import LEASE_S
 from shared.core.rate import SECOND, Terms, us_of
 from shared.usecases.budgets import Budgets
 from shared.usecases.permit import Checked, Denied, OverLimit, Permit
@@ -76,7 +75,7 @@ def test_one_write_serves_a_batch(desk: Desk) -> None:
 
 @pytest.mark.req("X3")
 def test_over_the_limit_the_answer_is_a_time_and_never_a_wait(desk: Desk) -> None:
-    """The burst is two seconds of the pace; then every refusal has its own later turn, and no clock was moved."""
+    """The burst is two seconds of the pace here; then every refusal has its own later turn, and no clock was moved."""
     began = desk.clock.now()
     answers = [check(desk.budgets) for _ in range(60)]
     allowed = [answer for answer in answers if isinstance(answer, Permit)]
@@ -113,11 +112,11 @@ def test_what_is_not_used_goes_back(desk: Desk) -> None:
     assert arrival[Limit.REQUESTS] == us_of(desk.clock.now() - timedelta(seconds=1.5)) + rate.cost_us(1, 600)
 
 
-def test_a_lease_is_void_after_two_seconds(desk: Desk) -> None:
+def test_a_lease_is_void_after_the_bursts_time(desk: Desk) -> None:
     """An environment that was frozen does not spend what it took long ago: it asks again."""
     desk.budgets.expect(10, 60)
     permit(desk.budgets)
-    desk.clock.advance(LEASE_S)
+    desk.clock.advance(desk.accounts["desk_account"].burst_s)
     permit(desk.budgets)
     assert desk.budget_ledger.writes == 2
 
@@ -505,6 +504,22 @@ def test_limits_told_by_a_429_are_learnt(desk: Desk) -> None:
     assert terms.quiet_until_us == us_of(desk.clock.now()) + 2 * SECOND
 
 
+@pytest.mark.fault("G10")
+def test_a_429_that_brings_a_lower_limit_is_still_a_429(desk: Desk) -> None:
+    """Its limit and its quiet are one piece of news: both hold."""
+    before = Report(limits={Limit.REQUESTS: 600})
+    desk.budgets.heard(VENDOR, permit(desk.budgets), Accepted("id", report=before))
+    desk.clock.advance(1)
+    report, sent = Report(limits={Limit.REQUESTS: 300}, retry_after_s=5), permit(desk.budgets)
+    desk.clock.advance(0.1)
+    later = desk.budgets.heard(VENDOR, sent, Refused("429", report=report))
+    assert later is not None
+    assert later.until >= desk.clock.now() + timedelta(seconds=5)
+    terms = desk.budget_ledger.read(desk.accounts["desk_account"]).terms
+    assert (terms.told, terms.refused_us) == ({Limit.REQUESTS: 300}, (us_of(desk.clock.now()),))
+    assert denied(desk.an_environment("env-2")).until >= later.until
+
+
 def test_little_left_at_the_vendor_is_little_left_here(desk: Desk) -> None:
     """Somebody else spends the account: told that one request is left, no burst is sent."""
     report = Report(limits={Limit.REQUESTS: 600}, remaining={Limit.REQUESTS: 1})
@@ -573,12 +588,16 @@ def test_jobs_refused_for_want_of_slots_do_not_wake_together() -> None:
 
 
 @pytest.mark.req("X9")
-def test_at_a_thousand_permits_a_second_the_account_is_written_seldom() -> None:
-    """Fifty environments, each with ten calls of half a second at once: at most one write for twenty permits."""
-    desk = Desk(account=an_account(requests_per_minute=60_000, tokens_per_minute=None))
+@pytest.mark.parametrize("burst_s", [1.0, 2.0])
+def test_at_a_thousand_permits_a_second_the_account_is_written_seldom(burst_s: float) -> None:
+    """Fifty environments, each with ten calls of half a second at once: once they know their demand, at most one write
+    for twenty permits."""
+    desk = Desk(account=an_account(requests_per_minute=60_000, tokens_per_minute=None, burst_s=burst_s))
     environments = [desk.an_environment(f"env-{number}") for number in range(50)]
-    permits = 0
-    for _ in range(60):
+    permits, writes = 0, 0
+    for turn in range(60):
+        if turn == 10:
+            permits, writes = 0, desk.budget_ledger.writes
         for environment in environments:
             desk.clock.advance(0.01)
             environment.expect(10, 60)
@@ -588,9 +607,9 @@ def test_at_a_thousand_permits_a_second_the_account_is_written_seldom() -> None:
             for answer in given:
                 environment.heard(VENDOR, answer, Accepted("id"))
             environment.give_back()
-    assert permits > 0.95 * 30_000
-    print(f"{permits} permits, {desk.budget_ledger.writes / permits:.4f} writes a permit")
-    assert desk.budget_ledger.writes <= 0.05 * permits
+    assert permits > 0.95 * 25_000
+    print(f"{permits} permits, {(desk.budget_ledger.writes - writes) / permits:.4f} writes a permit")
+    assert desk.budget_ledger.writes - writes <= 0.05 * permits
 
 
 def shut_down(desk: Desk) -> None:

@@ -20,7 +20,7 @@ from shared.core.switches import Level
 from shared.usecases.context import Context
 from shared.usecases.purse import AHEAD_MOST_S
 from shared.usecases.run_attempt import WAIT_SHARE
-from tests.builders import a_switch, an_account
+from tests.builders import a_switch, a_ticket, an_account
 from tests.unit.usecases.desk import Desk, Flaky
 from tests.vendors_and_tasks import VendorKind
 
@@ -97,6 +97,19 @@ def test_a_job_waits_a_fifth_of_its_time_at_most() -> None:
     assert sum(waits) <= WAIT_SHARE * 15
     assert desk.job(ref.job_id).blocked_by == "budget:desk_account"
     assert desk.vendor.calls == 4
+
+
+@pytest.mark.req("X3")
+@pytest.mark.req("X4")
+def test_a_batch_takes_its_moments_in_one_write() -> None:
+    """Ten calls a second and a batch of five: one write, and each job calls in a moment of its own, a tenth apart."""
+    desk = Desk(tasks={"ask": ask}, account=an_account(requests_per_minute=600, burst_s=0.5), batch_size=10)
+    desk.budget_ledger.spent(desk.accounts["desk_account"], us_of(desk.clock.now()) + SECOND)
+    waits = meanwhile(desk, lambda: None)
+    refs = [desk.enqueue("ask", key=f"k-{n}") for n in range(5)]
+    desk.batch(*(a_ticket(desk.job(ref.job_id), message_id=f"{n:08d}") for n, ref in enumerate(refs)), left_s=60)
+    assert desk.budget_ledger.writes == 1
+    assert waits == [0.6, 0.1, 0.1, 0.1, 0.1]
 
 
 @pytest.mark.req("X4")

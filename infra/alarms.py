@@ -83,6 +83,13 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
         metric=signals.counted(metrics.UNKNOWN, stage=stage.name, lane=lane.name, service=worker),
         threshold=1,
     )
+    yield AlarmSpec(
+        subject=lane.name,
+        problem="effects-contradicted",
+        means=f"A vendor of lane {lane.name} took something twice, or took what was written down as not sent.",
+        metric=signals.counted(metrics.CONTRADICTED, stage=stage.name, lane=lane.name, service=worker),
+        threshold=1,
+    )
     yield _failures(lane, stage)
     yield AlarmSpec(
         subject=lane.name,

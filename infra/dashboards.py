@@ -24,7 +24,7 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
     dead_letters = names.dead_letter_queue(stage.name, lane.name)
     worker = names.worker(lane.name)
     outcomes = (metrics.COMPLETED, metrics.RETRIED, metrics.DEFERRED, metrics.FAILED)
-    effects = (metrics.SENT, metrics.UNKNOWN)
+    effects = (metrics.SENT, metrics.UNKNOWN, metrics.CONTRADICTED)
     flow = (metrics.ENQUEUED, metrics.ADMITTED, metrics.HELD)
     rescue = (metrics.STALE, metrics.NACKED, metrics.QUARANTINED)
     _dashboard(scope, construct_id, stage, lane.name).add_widgets(

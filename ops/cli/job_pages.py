@@ -83,7 +83,7 @@ def page(job: Job, effects: Sequence[EffectRow], events: Sequence[HistoryEvent],
                 row.vendor,
                 styled(row.state.value, "yellow" if row.open else ""),
                 ago(row.intent_at, now),
-                row.vendor_id or row.reason or NOTHING,
+                _answer(row),
                 row.effect_id,
             )
             for row in effects
@@ -100,6 +100,15 @@ def page(job: Job, effects: Sequence[EffectRow], events: Sequence[HistoryEvent],
     if len(job.moves) >= KEPT_MOVES:
         parts.append(styled(f"The row keeps its last {KEPT_MOVES} moves.", "dim"))
     return parts
+
+
+def _answer(row: EffectRow) -> str:
+    """What the vendor said of an effect, and everything that speaks against it."""
+    if not row.contradicted:
+        return row.vendor_id or row.reason or NOTHING
+    again = f", also accepted as {', '.join(row.also_accepted)}" if row.also_accepted else ""
+    before = f", before: {row.reason}" if row.reason else ""
+    return f"{row.vendor_id or NOTHING}{again}{before}"
 
 
 def explained(explanation: Explanation) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -27,6 +27,11 @@ _MAX_DEPTH = 32
 def text(value: str) -> Attribute:
     """A string."""
     return {"S": value}
+
+
+def text_set(values: Iterable[str]) -> Attribute:
+    """A set of strings, at least one."""
+    return {"SS": sorted(values)}
 
 
 def whole(value: int) -> Attribute:
@@ -187,6 +192,16 @@ class Fields:
             self.unreadable(name, "is not a list")
         values = [part.get("S") if isinstance(part, dict) else None for part in parts]
         return [value if isinstance(value, str) else self.unreadable(name, "is not a list of text") for value in values]
+
+    def text_set(self, name: str) -> tuple[str, ...]:
+        """A set of strings in their order; empty when it is not there."""
+        attribute = self._item.get(name)
+        if attribute is None:
+            return ()
+        values = attribute.get("SS") if isinstance(attribute, dict) else None
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            self.unreadable(name, "is not a set of text")
+        return tuple(sorted(values))
 
     def part(self, name: str) -> Item:
         """An object that must be there, its attributes still unread."""

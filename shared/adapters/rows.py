@@ -245,7 +245,7 @@ def _created(place: str) -> datetime | None:
 # ---------------------------------------------------------------------------------------------- effects
 def effect_item(row: EffectRow) -> Item:
     """An effect's row: ids, states and times; it expires 400 days after its first intent."""
-    optional = {"vendor_id": row.vendor_id, "reason": row.reason}
+    optional = {"vendor_id": row.vendor_id, "reason": row.reason, "fingerprint": row.fingerprint}
     item: Item = {
         table.PK: attributes.text(table.job_pk(row.job_id)),
         table.SK: attributes.text(table.effect_sk(row.name)),
@@ -256,12 +256,15 @@ def effect_item(row: EffectRow) -> Item:
         "first_intent_at": attributes.time(row.first_intent_at),
         "intent_at": attributes.time(row.intent_at),
         table.TTL: attributes.expiry(row.expires_at),
+        "customer_visible": {"BOOL": row.customer_visible},
         **{name: attributes.text(value) for name, value in optional.items() if value},
     }
     if row.recorded_at is not None:
         item["recorded_at"] = attributes.time(row.recorded_at)
     if row.taken_over:
         item["taken_over"] = {"BOOL": True}
+    if row.also_accepted:
+        item["also_accepted"] = attributes.text_set(row.also_accepted)
     return item
 
 
@@ -284,6 +287,9 @@ def effect_from_item(item: Item) -> EffectRow:
         vendor_id=fields.text_or_none("vendor_id"),
         reason=fields.text_or_none("reason"),
         taken_over=fields.flag("taken_over", default=False),
+        fingerprint=fields.text_or_none("fingerprint") or "",
+        customer_visible=fields.flag("customer_visible", default=True),
+        also_accepted=fields.text_set("also_accepted"),
     )
 
 

@@ -20,6 +20,8 @@ FAILED = "JobsFailed"
 STALE = "ClaimsRecovered"
 UNKNOWN = "EffectsUnknown"
 SENT = "EffectsSent"
+CONTRADICTED = "EffectsContradicted"
+"""The vendor took an effect twice, or one that was written down as not sent: somebody must look at once."""
 QUARANTINED = "Quarantined"
 RUN_SKIPPED = "RunsSkipped"
 REPAIRED = "JobsRepaired"
@@ -78,6 +80,7 @@ ALL = (
     STALE,
     UNKNOWN,
     SENT,
+    CONTRADICTED,
     QUARANTINED,
     RUN_SKIPPED,
     REPAIRED,

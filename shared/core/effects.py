@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from shared.core.errors import BadInput
 from shared.core.feedback import NOTHING, Report
 from shared.core.job import derived_id, name_of
 from shared.core.sensitive import Sensitive
@@ -29,6 +30,10 @@ REPLAY_HORIZON_DAYS = 380
 RATE_LIMITED, UNREACHABLE = "429", "unreachable"
 WINDOW_MARGIN = timedelta(minutes=5)
 """Kept free at the end of a vendor's deduplication window: clocks differ, requests take time."""
+BY_OPERATOR = "operator:"
+"""How the reason of a result begins that two people recorded."""
+FOUND_OUT = f"{BY_OPERATOR}accepted:"
+"""The same for an acceptance; the evidence follows."""
 
 
 class Lookup(StrEnum):
@@ -154,11 +159,32 @@ class EffectRow:
     reason: str | None = None
     taken_over: bool = False
     """The open intent was begun by an earlier request, whose end nobody knows; a later one was made under it."""
+    fingerprint: str = ""
+    """What it is besides its name: a hash of vendor, action and target. An older row has none: its vendor counts."""
+    customer_visible: bool = True
+    """Whether a customer sees it; an older row does not say, and counts as seen."""
+    also_accepted: tuple[str, ...] = ()
+    """Ids under which the vendor took it once more: each is a duplicate."""
 
     @property
     def open(self) -> bool:
         """True for an intent without a result: the outcome is unknown until someone proves it."""
         return self.state is EffectState.INTENT
+
+    @property
+    def contradicted(self) -> bool:
+        """True when the vendor took it although a refusal was written down, or took it more than once.
+
+        An acceptance leaves the reason of a refusal it is written over, so the row keeps telling.
+        """
+        refused = self.reason is not None and not self.reason.startswith(FOUND_OUT)
+        return self.state is EffectState.ACCEPTED and (refused or bool(self.also_accepted))
+
+    def is_of(self, request: Effect) -> bool:
+        """True when the row is of this very effect; the body is no part of it."""
+        if not self.fingerprint:
+            return self.vendor == request.vendor
+        return self.fingerprint == fingerprint_of(self.effect_id, request)
 
     @property
     def expires_at(self) -> datetime:
@@ -201,6 +227,32 @@ class Park:
 def effect_id_of(job_id: str, name: str) -> str:
     """The vendor's idempotency key: one per job and effect, the same on every attempt."""
     return str(derived_id(EFFECT_NAMESPACE, job_id, name_of("effect", name)))
+
+
+def fingerprint_of(effect_id: str, request: Effect) -> str:
+    """What an effect is besides its name. A hash: a target may be somebody's address."""
+    parts: tuple[object, ...] = (request.vendor, request.action, request.target)
+    texts = [part for part in parts if isinstance(part, str) and part]
+    if len(texts) < len(parts):
+        raise BadInput("effect", "needs a vendor, an action and a target, each a text that is not empty")
+    return derived_id(EFFECT_NAMESPACE, effect_id, *texts).hex
+
+
+def with_acceptance(row: EffectRow, acceptance: EffectRow) -> EffectRow:
+    """What a row says once the vendor is known to have taken it, whatever stood there.
+
+    Over an intent of any fence and over a refusal it is the result. Over another acceptance under another id it is
+    kept beside it. An id takes the place of what people gave as evidence, and of nothing.
+    """
+    if row.state is not EffectState.ACCEPTED:
+        accepted_at, vendor_id = acceptance.recorded_at, acceptance.vendor_id
+        return replace(row, state=EffectState.ACCEPTED, recorded_at=accepted_at, vendor_id=vendor_id, taken_over=False)
+    new = acceptance.vendor_id
+    if new is None or new in (row.vendor_id, *row.also_accepted):
+        return row
+    if row.vendor_id is None or row.reason == FOUND_OUT + row.vendor_id:
+        return replace(row, vendor_id=new)
+    return replace(row, also_accepted=tuple(sorted((*row.also_accepted, new))))
 
 
 def resolve_open_intent(

@@ -13,7 +13,8 @@ from shared.core.job import Category, utc
 NOT_A_CODE = "not_a_code"
 """Kept instead of a code that was text: text of a customer's may be in it."""
 MOST_DECIDED = 8
-_CODE = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._:@+=/#-]{0,95}")
+MOST_CODE = 96
+_CODE = re.compile(rf"[A-Za-z0-9#][A-Za-z0-9._:@+=/#-]{{0,{MOST_CODE - 1}}}")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/-]{0,255}")
 
 

@@ -121,8 +121,8 @@ class EffectStore(Protocol):
     """The effects table: what was tried and what the vendor said. No method deletes."""
 
     def intend(self, row: EffectRow) -> EffectRow | None:
-        """Write the intent if there is no row or it was refused. None: it is yours (also when this very
-        intent, same fence and time, was applied before). A row: what stands there instead."""
+        """Write the intent if there is no row, or a refused one of the same vendor and fingerprint. None: it is yours
+        (also when this very intent, same fence and time, was applied before). A row: what stands there instead."""
         ...
 
     def take_over(self, row: EffectRow, *, fence: int, now: datetime) -> EffectRow:
@@ -134,6 +134,11 @@ class EffectStore(Protocol):
         """Write the result if the row has `row`'s fence and no result yet; applied already counts as success.
 
         Raises EffectMoved."""
+        ...
+
+    def accept(self, acceptance: EffectRow) -> EffectRow:
+        """Write that the vendor took it, whoever holds the intent and whatever stands there: see
+        `effects.with_acceptance`. The row as it stands then. Raises EffectMoved when there is none."""
         ...
 
     def of_job(self, job_id: str) -> list[EffectRow]:

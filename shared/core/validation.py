@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from shared.core.effects import Absent, EffectRow, EffectState, Found, Lookup
+from shared.core.effects import BY_OPERATOR, Absent, EffectRow, EffectState, Found, Lookup
 from shared.core.incident import Incident
 from shared.core.job import Status
 from shared.core.lane import LaneSpec
@@ -18,8 +18,6 @@ from shared.core.validation_facts import Check, Facts, Looked, Verdict, Violatio
 
 LEEWAY = timedelta(minutes=30)
 """People stop a lane first and write it down afterwards: so far from an incident a change still belongs to it."""
-BY_EVIDENCE = "operator:"
-"""How the reason of a result begins that two people recorded."""
 
 
 def judged(facts: Facts) -> tuple[Check, ...]:
@@ -80,6 +78,14 @@ def _against_the_vendor(one: Looked, now: datetime, lane: LaneSpec) -> Violation
     """A violation, why nobody can tell, or None when the row and the vendor's record agree."""
     row, answer = one.row, one.answer
     where = f"job {row.job_id}, effect {row.name}"
+    if row.also_accepted:
+        ids = ", ".join((row.vendor_id or "?", *row.also_accepted))
+        return Violation(
+            code="double_effect",
+            where=where,
+            what=f"{row.vendor} accepted it as {ids}",
+            todo="undo all but one of them at the vendor",
+        )
     if answer is None:
         return "open" if row.open and not _under_way(one, now, lane) else None
     match answer:
@@ -136,7 +142,7 @@ def _under_way(one: Looked, now: datetime, lane: LaneSpec) -> bool:
 
 
 def _another(row: EffectRow, vendor_id: str) -> bool:
-    evidence = (row.reason or "").startswith(BY_EVIDENCE)
+    evidence = (row.reason or "").startswith(BY_OPERATOR)
     return bool(row.vendor_id and vendor_id and row.vendor_id != vendor_id and not evidence)
 
 
@@ -159,14 +165,9 @@ def _same_cause(effects: Sequence[Looked]) -> list[Violation]:
 
 
 # ------------------------------------------------------------------------------------------------- Tier 0
-QUIET = ("add_tag", "assign", "tag")
-"""How effects may be called that no customer sees; every other name counts as an answer."""
-
-
 def answers(row: EffectRow) -> bool:
     """True for an effect that a customer sees, or may have seen: begun is enough, unless the vendor refused it."""
-    name = row.name.rstrip("0123456789_")
-    return row.state is not EffectState.REFUSED and not any(name.startswith(quiet) for quiet in QUIET)
+    return row.state is not EffectState.REFUSED and row.customer_visible
 
 
 def _tier_0(facts: Facts) -> Check:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +48,8 @@ class Context:
         self.replayed = 0
         self.withheld: dict[str, str] = {}
         """What a switch forbade: effect or call → the switch's scope."""
+        self.ended: Outcome | None = None
+        """How the engine has ended the attempt. From then on the task touches nothing any more."""
 
     @property
     def now(self) -> datetime:
@@ -105,7 +108,8 @@ class Context:
         """Make an outside action once in the life of the job, however often the task runs."""
         if not isinstance(request, Effect):
             raise BadInput("effect", f"{request.action} is a call: use ctx.call")
-        made = self._maker.make(name, request, self._vendor(request.vendor))
+        with self._at_work():
+            made = self._maker.make(name, request, self._vendor(request.vendor))
         if isinstance(made, Withheld):
             self.withheld[name] = made.by
         elif made.replayed:
@@ -116,6 +120,21 @@ class Context:
 
     def call(self, request: Call) -> Sensitive[Any] | Withheld:
         """Ask a vendor something that may be asked again; its passing failures use an attempt."""
+        with self._at_work():
+            return self._call(request)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """A task that catches its own end and goes on meets it again at the next thing it does."""
+        if self.ended is not None:
+            raise EndAttempt(self.ended)
+        try:
+            yield
+        except EndAttempt as end:
+            self.ended = end.outcome
+            raise
+
+    def _call(self, request: Call) -> Sensitive[Any] | Withheld:
         if not isinstance(request, Call):
             raise BadInput("call", f"{request.action} is an effect: use ctx.effect")
         held = self._withheld_call(request)
@@ -155,6 +174,10 @@ class Context:
         if timeout_s <= 0:
             raise EndAttempt(Retry("time_budget"))
         return timeout_s
+
+    def close(self) -> None:
+        """The task has ended: what it took for calls it did not make goes back."""
+        self._maker.spender.close()
 
     def _result_ref(self, name: str) -> str:
         return f"{names.RESULTS}{self._job.job_id}/{identifier('name', name, 64)}"

@@ -8,13 +8,11 @@ from datetime import datetime, timedelta
 from shared.contract import metrics
 from shared.core.effects import (
     Accepted,
+    Answer,
     Effect,
     EffectRow,
     EffectState,
-    Found,
     LookUp,
-    Lookup,
-    NoAnswer,
     Park,
     Refused,
     SendAgain,
@@ -22,22 +20,25 @@ from shared.core.effects import (
     Unknown,
     Withheld,
     effect_id_of,
-    resolve_open_intent,
+    fingerprint_of,
 )
-from shared.core.errors import ClaimLost, EffectMoved, Unavailable
+from shared.core.errors import ClaimLost, EffectMoved
 from shared.core.job import Category, Job
 from shared.core.lane import LaneSpec
 from shared.core.outcome import Defer, Fail, Outcome, Retry
 from shared.core.ports import Clock, EffectStore, Telemetry, Vendor
 from shared.usecases.deadline import RECORD_MARGIN_S, Deadline
 from shared.usecases.ending import EndAttempt
+from shared.usecases.evidence import Evidence
+from shared.usecases.passage import Passage
 from shared.usecases.persist import persist
 from shared.usecases.spend import Spender, Spending
 from shared.usecases.switchboard import SwitchBoard
 
 MIN_RETRY_AFTER_S, MAX_RETRY_AFTER_S, DEFAULT_RETRY_AFTER_S = 1.0, 3600.0, 30.0
 SWITCH_HOLD_S = 30
-LOOKUPS_IN_GRACE = 6
+NO_TIME = Refused("no_time", unsent=True)
+"""The time ran out between the intent and the send: nothing has left this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,32 +53,46 @@ class EffectMaker:
     deadline: Deadline
     telemetry: Telemetry
     spender: Spender
+    passage: Passage
+    evidence: Evidence
 
     def make(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld:
         """The effect stands, or is withheld by a switch; anything else ends the attempt with its outcome."""
-        held = self._held_back(name, request, vendor)
+        try:
+            known = self.passage.enter(name, request)
+            stands = known is not None and known.state is EffectState.ACCEPTED
+            made = _replayed(known) if known and stands else self._made(name, request, vendor)
+        except BaseException:
+            # What was begun may stand open, and a task can go on from here: its end asks every effect.
+            self.passage.disturbed()
+            raise
+        self.passage.passed(name, stands=isinstance(made, Sent))
+        return made
+
+    def _made(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld:
+        held = self._held_back(name, request)
         if held is not None:
             return held
         # Before the intent: whoever has to wait has promised nothing yet.
         with self.spender.permit(request.vendor) as permit:
             # A permit that was waited for is old news of switches and time.
-            held = self._held_back(name, request, vendor) if permit.waited else None
+            held = self._held_back(name, request) if permit.waited else None
             return held or self._begin(name, request, vendor, permit)
 
-    def _held_back(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld | None:
+    def _held_back(self, name: str, request: Effect) -> Sent | Withheld | None:
         """What a closed switch makes of it; None where every switch is open and there is time to send."""
         standing = self.board.read().for_job(self.job, (request.vendor,))
         closed = standing.closes_intent or (standing.withholds_effects and request.customer_visible)
         if closed:
             by = standing.scope if standing.closes_intent else (standing.paid_calls_closed_by or standing.scope)
-            return self._closed(name, vendor, by, halt=standing.closes_intent)
+            return self._closed(name, request, by, halt=standing.closes_intent)
         self._need_time()
         return None
 
     def _begin(self, name: str, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
-        now = self.clock.now()
+        now, effect_id = self.clock.now(), effect_id_of(self.job.job_id, name)
         row = EffectRow(
-            effect_id=effect_id_of(self.job.job_id, name),
+            effect_id=effect_id,
             job_id=self.job.job_id,
             name=name,
             vendor=request.vendor,
@@ -85,20 +100,22 @@ class EffectMaker:
             fence=self.job.fence,
             first_intent_at=now,
             intent_at=now,
+            fingerprint=fingerprint_of(effect_id, request),
+            customer_visible=request.customer_visible,
         )
         present = persist(lambda: self.effects.intend(row), self.clock)
         if present is None:
             return self._send(row, request, vendor, permit)
-        return self._from_row(present, request, vendor, permit)
+        return self._from_row(self.passage.meet(present, request), request, vendor, permit)
 
     def _from_row(self, row: EffectRow, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
         """An earlier or another worker's intent stands: never send blindly."""
         if row.state is EffectState.ACCEPTED:
-            return Sent(row.vendor_id or "", replayed=True)
+            return _replayed(row)
         if row.state is EffectState.REFUSED:
             # It changed under us from open to refused: the next attempt may write a fresh intent.
             raise EndAttempt(Defer(self.clock.now(), "effect_refused_elsewhere"))
-        match self._resolution(row, vendor):
+        match self.evidence.resolution(row):
             case SendAgain():
                 self._need_time()
                 try:
@@ -107,137 +124,102 @@ class EffectMaker:
                         self.clock,
                     )
                 except EffectMoved as moved:
-                    return self._moved(moved, request, vendor)
+                    return self._moved(moved)
                 return self._send(mine, request, vendor, permit)
             case LookUp(give_up_at=give_up_at):
-                return self._look_up(row, vendor, give_up_at)
+                return self._look_up(row, give_up_at)
             case Park():
-                raise EndAttempt(self._unknown(row))
+                raise EndAttempt(self.evidence.unknown(row))
 
     def _send(self, row: EffectRow, request: Effect, vendor: Vendor, permit: Spending) -> Sent:
-        timeout_s = min(self.lane.send_budget_s, self.deadline.remaining_s - RECORD_MARGIN_S)
-        permit.spent()
-        answer = vendor.perform(request, key=row.effect_id, timeout_s=timeout_s)
-        now = self.clock.now()
+        answer = self._answer(row, request, vendor, permit)
         match answer:
             case Accepted(vendor_id=vendor_id):
                 # The record comes first: a death while the account is told must not leave the outcome open.
-                self._record(row, vendor_id)
+                self.evidence.accepted(row, vendor_id)
                 permit.heard(answer)
                 self.telemetry.count(metrics.SENT, lane=self.lane.name)
                 return Sent(vendor_id)
+            case Unknown(reason=reason):
+                return self._after_unknown(row, permit.heard(answer) or Retry(f"vendor_unknown:{reason}"))
             case Refused() if row.taken_over:
-                again = permit.heard(answer) or outcome_of_refusal(answer, request.vendor, now)
-                return self._refused_again(row, vendor, again)
+                return self._refused_again(row, self._again(answer, request, permit))
             case Refused():
-                refused = replace(row, state=EffectState.REFUSED, recorded_at=now, reason=answer.reason)
+                refused = replace(row, state=EffectState.REFUSED, recorded_at=self.clock.now(), reason=answer.reason)
                 try:
                     persist(lambda: self.effects.record(row, refused), self.clock)
                 except EffectMoved as moved:
-                    return self._moved(moved, request, vendor)
-                raise EndAttempt(permit.heard(answer) or outcome_of_refusal(answer, request.vendor, now))
-            case Unknown(reason=reason):
-                return self._after_unknown(row, vendor, permit.heard(answer) or Retry(f"vendor_unknown:{reason}"))
+                    return self._moved(moved)
+                raise EndAttempt(self._again(answer, request, permit))
 
-    def _after_unknown(self, row: EffectRow, vendor: Vendor, again: Outcome) -> Sent:
-        match self._resolution(row, vendor):
+    def _answer(self, row: EffectRow, request: Effect, vendor: Vendor, permit: Spending) -> Answer:
+        timeout_s = self.evidence.request_timeout_s
+        if timeout_s <= 0:
+            # Whoever stood still since the intent does not begin to send now.
+            return NO_TIME
+        permit.spent()
+        return vendor.perform(request, key=row.effect_id, timeout_s=timeout_s)
+
+    def _again(self, refused: Refused, request: Effect, permit: Spending) -> Outcome:
+        """What a refusal means for the attempt, and for the account it was paid from."""
+        if refused is NO_TIME:
+            return Defer(self.clock.now(), "time_budget")
+        return permit.heard(refused) or outcome_of_refusal(refused, request.vendor, self.clock.now())
+
+    def _after_unknown(self, row: EffectRow, again: Outcome) -> Sent:
+        match self.evidence.resolution(row):
             case SendAgain():
                 raise EndAttempt(again)
             case LookUp(give_up_at=give_up_at):
-                return self._look_up(row, vendor, give_up_at)
+                return self._look_up(row, give_up_at)
             case Park():
-                raise EndAttempt(self._unknown(row))
+                raise EndAttempt(self.evidence.unknown(row))
 
-    def _refused_again(self, row: EffectRow, vendor: Vendor, again: Outcome) -> Sent:
+    def _refused_again(self, row: EffectRow, again: Outcome) -> Sent:
         """The *no* is to this request; an earlier one under the intent may have been taken, so it stays open."""
-        grace_ends = self.clock.now()
-        if vendor.lookup is not Lookup.NONE:
-            found = self._found(row, vendor)
-            if found is not None:
-                return found
-            # From the first intent: each of these requests has put its own time on the row.
-            grace_ends = row.first_intent_at + timedelta(seconds=self.lane.lookup_grace_s)
+        vendor_id = self.evidence.find(row)
+        if vendor_id is not None:
+            return Sent(vendor_id, replayed=True)
         if isinstance(again, Fail):
-            raise EndAttempt(self._not_found(row, grace_ends))
+            # From the first intent: each of these requests has put its own time on the row.
+            raise EndAttempt(self.evidence.not_found(row, self.evidence.grace_ends(row.first_intent_at)))
         raise EndAttempt(again)
 
-    def _look_up(self, row: EffectRow, vendor: Vendor, give_up_at: datetime) -> Sent:
-        found = self._found(row, vendor)
-        if found is None:
-            raise EndAttempt(self._not_found(row, give_up_at))
-        return found
+    def _look_up(self, row: EffectRow, give_up_at: datetime) -> Sent:
+        vendor_id = self.evidence.find(row)
+        if vendor_id is None:
+            raise EndAttempt(self.evidence.not_found(row, give_up_at))
+        return Sent(vendor_id, replayed=True)
 
-    def _found(self, row: EffectRow, vendor: Vendor) -> Sent | None:
-        """What the vendor knows under the row's key is a record."""
-        timeout_s = min(self.lane.send_budget_s, self.deadline.remaining_s - RECORD_MARGIN_S)
-        answer = vendor.look_up(row.effect_id, timeout_s=timeout_s) if timeout_s > 0 else NoAnswer("no_time")
-        if not isinstance(answer, Found):
-            return None
-        self._record(row, answer.vendor_id)
-        return Sent(answer.vendor_id, replayed=True)
-
-    def _not_found(self, row: EffectRow, give_up_at: datetime) -> Outcome:
-        """Not found is evidence, never a licence: ask again while it may still arrive, then park."""
-        now = self.clock.now()
-        if now >= give_up_at:
-            return self._unknown(row)
-        step = timedelta(seconds=max(5.0, self.lane.lookup_grace_s / LOOKUPS_IN_GRACE))
-        return Defer(max(min(now + step, give_up_at), now), "outcome_lookup")
-
-    def _record(self, row: EffectRow, vendor_id: str) -> None:
-        accepted = replace(
-            row, state=EffectState.ACCEPTED, recorded_at=self.clock.now(), vendor_id=vendor_id, reason=None
-        )
-        try:
-            persist(lambda: self.effects.record(row, accepted), self.clock)
-        except EffectMoved as moved:
-            if moved.current is None or moved.current.state is not EffectState.ACCEPTED:
-                # Another worker has taken the intent over and owns what follows.
-                raise ClaimLost(self.job.job_id, self.job.fence) from None
-        except Unavailable:
-            # The vendor has it; the open intent says so. The next attempt resolves it.
-            raise EndAttempt(Retry("record_unavailable")) from None
-
-    def _moved(self, moved: EffectMoved, request: Effect, vendor: Vendor) -> Sent:
+    def _moved(self, moved: EffectMoved) -> Sent:
         if moved.current is not None and moved.current.state is EffectState.ACCEPTED:
-            return Sent(moved.current.vendor_id or "", replayed=True)
+            return _replayed(moved.current)
         raise ClaimLost(self.job.job_id, self.job.fence)
 
-    def _closed(self, name: str, vendor: Vendor, by: str, *, halt: bool) -> Sent | Withheld:
+    def _closed(self, name: str, request: Effect, by: str, *, halt: bool) -> Sent | Withheld:
         """A closed switch: what stands at the vendor counts, nothing is sent, an open intent waits."""
-        rows = persist(lambda: self.effects.of_job(self.job.job_id), self.clock)
-        row = next((row for row in rows if row.name == name), None)
-        if row is not None and row.state is EffectState.ACCEPTED:
-            return Sent(row.vendor_id or "", replayed=True)
+        row = self.passage.rows().get(name)
+        if row is not None and self.passage.same(row, request).state is EffectState.ACCEPTED:
+            return _replayed(row)
         if row is not None and row.open:
-            match self._resolution(row, vendor):
+            match self.evidence.resolution(row):
                 case LookUp(give_up_at=give_up_at):
-                    return self._look_up(row, vendor, give_up_at)
+                    return self._look_up(row, give_up_at)
                 case Park():
-                    raise EndAttempt(self._unknown(row))
+                    raise EndAttempt(self.evidence.unknown(row))
         if halt or (row is not None and row.open):
             until = self.clock.now() + timedelta(seconds=SWITCH_HOLD_S)
             raise EndAttempt(Defer(until, f"switches:{by}"))
         self.telemetry.event("effect_withheld", job_id=self.job.job_id, effect=name, scope=by)
         return Withheld(by)
 
-    def _resolution(self, row: EffectRow, vendor: Vendor) -> SendAgain | LookUp | Park:
-        return resolve_open_intent(
-            row,
-            dedupes_by_key=vendor.dedupes_by_key,
-            lookup=vendor.lookup,
-            grace_s=self.lane.lookup_grace_s,
-            now=self.clock.now(),
-        )
-
     def _need_time(self) -> None:
         if self.deadline.remaining_s < self.lane.send_budget_s + RECORD_MARGIN_S:
             raise EndAttempt(Defer(self.clock.now(), "time_budget"))
 
-    def _unknown(self, row: EffectRow) -> Fail:
-        self.telemetry.event("effect_unknown", job_id=self.job.job_id, effect=row.name, vendor=row.vendor)
-        self.telemetry.count(metrics.UNKNOWN, lane=self.lane.name)
-        return Fail(Category.OUTCOME_UNKNOWN, f"outcome_unknown:{row.name}")
+
+def _replayed(row: EffectRow) -> Sent:
+    return Sent(row.vendor_id or "", replayed=True)
 
 
 def outcome_of_refusal(refused: Refused, vendor: str, now: datetime) -> Outcome:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from shared.core import lifecycle
-from shared.core.effects import EffectRow, EffectState
+from shared.core.effects import BY_OPERATOR, EffectRow, EffectState
 from shared.core.errors import BadInput, EffectMoved, ResolutionMoved, RowMoved, UnknownLane
 from shared.core.job import Job, Status, identifier
 from shared.core.lane import LaneSpec
@@ -131,7 +131,7 @@ class Resolver:
                 state=EffectState.ACCEPTED if accepted else EffectState.REFUSED,
                 recorded_at=now,
                 vendor_id=wanted.evidence if accepted else None,
-                reason=f"operator:{wanted.finding}:{wanted.evidence}",
+                reason=f"{BY_OPERATOR}{wanted.finding}:{wanted.evidence}",
             )
             try:
                 persist(lambda row=row, result=result: self.effects.record(row, result), self.clock)  # type: ignore[misc]

@@ -35,10 +35,13 @@ from shared.core.ports import (
 )
 from shared.core.switches import Switches, lane_scopes
 from shared.usecases.budgets import Budgets
+from shared.usecases.conclude import conclude
 from shared.usecases.context import Context, Task
 from shared.usecases.deadline import Deadline
 from shared.usecases.ending import EndAttempt
+from shared.usecases.evidence import Evidence
 from shared.usecases.make_effect import SWITCH_HOLD_S, EffectMaker
+from shared.usecases.passage import Passage
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
 from shared.usecases.settle import settle
@@ -241,6 +244,16 @@ def _canary(job: Job, ctx: Context) -> Outcome:
 
 
 def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
+    passage = Passage(job=job, effects=worker.effects, clock=worker.clock)
+    evidence = Evidence(
+        job=job,
+        lane=worker.lane,
+        effects=worker.effects,
+        vendors=worker.vendors,
+        clock=worker.clock,
+        deadline=deadline,
+        telemetry=worker.telemetry,
+    )
     maker = EffectMaker(
         job=job,
         lane=worker.lane,
@@ -249,6 +262,8 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         clock=worker.clock,
         deadline=deadline,
         telemetry=worker.telemetry,
+        passage=passage,
+        evidence=evidence,
         spender=Spender(
             job=job,
             budgets=worker.budgets,
@@ -270,6 +285,17 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         routing=worker.lane.routing,
     )
     try:
+        return conclude(_end_of(task, job, ctx, worker), passage=passage, evidence=evidence)
+    except EndAttempt as end:
+        return end.outcome
+    except (Unavailable, UnreadableRow) as exc:
+        worker.telemetry.error("attempt_store_fault", exc, job_id=job.job_id)
+        return Defer(worker.clock.now() + timedelta(seconds=STORE_PAUSE_S), f"store:{exc.code}")
+
+
+def _end_of(task: Task, job: Job, ctx: Context, worker: Worker) -> Outcome:
+    """What the task says of its end, or what ended it."""
+    try:
         returned: object = task(job, ctx)
     except EndAttempt as end:
         return end.outcome
@@ -286,7 +312,10 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
         worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
         return checked(Retry(f"exception:{type(exc).__name__}"[:96]))
     finally:
-        maker.spender.close()
+        ctx.close()
+    if ctx.ended is not None:
+        # Ended from inside, whatever the task made of it: it has no say in this.
+        return ctx.ended
     outcome = checked(returned)
     if not isinstance(outcome, Done):
         return outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shared.contract import metrics
 from shared.core import lifecycle
+from shared.core.effects import EffectState
 from shared.core.errors import ClaimLost, RowMoved
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
@@ -36,7 +37,7 @@ def settle(
     try:
         persist(lambda: jobs.move(job, after), clock)
     except RowMoved as moved:
-        late = _late_evidence(moved.current, outcome, lane, clock)
+        late = _late_evidence(moved.current, outcome, lane, effects, clock)
         if late is None or moved.current is None:
             raise ClaimLost(job.job_id, job.fence) from None
         after = late
@@ -57,14 +58,16 @@ def settle(
     return after
 
 
-def _late_evidence(current: Job | None, outcome: Outcome, lane: LaneSpec, clock: Clock) -> Job | None:
-    """A slow worker that finished after the job was parked as unknown holds the very evidence asked for."""
-    if (
-        current is None
-        or not isinstance(outcome, Done)
-        or current.status is not Status.FAILED
-        or current.category is not Category.OUTCOME_UNKNOWN
-    ):
+def _late_evidence(
+    current: Job | None, outcome: Outcome, lane: LaneSpec, effects: EffectStore, clock: Clock
+) -> Job | None:
+    """A slow worker that finished after the job was parked as unknown may hold the very evidence asked for: when it
+    withheld nothing, and every effect of the job, read again, is accepted. That there is none proves nothing."""
+    parked = current is not None and (current.status, current.category) == (Status.FAILED, Category.OUTCOME_UNKNOWN)
+    if current is None or not parked or not isinstance(outcome, Done) or outcome.withheld:
+        return None
+    rows = persist(lambda: effects.of_job(current.job_id), clock)
+    if not rows or any(row.state is not EffectState.ACCEPTED for row in rows):
         return None
     return lifecycle.completed_by_evidence(current, lane, clock.now(), outcome.result, outcome.ref)
 

@@ -94,9 +94,9 @@ class Triage:
 
     def _died_unclaimed(self, job: Job, lane: LaneSpec, done: Triaged) -> bool:
         """Ten receives and no claim: the platform failed, not the job. Its own dead letter follows by the stream."""
-        after = lifecycle.failed_unclaimed(
-            job, lane, self.clock.now(), Category.INFRASTRUCTURE, "receives_without_claim"
-        )
+        unknown = any(row.open for row in persist(lambda: self.effects.of_job(job.job_id), self.clock))
+        category = Category.OUTCOME_UNKNOWN if unknown else Category.INFRASTRUCTURE
+        after = lifecycle.failed_unclaimed(job, lane, self.clock.now(), category, "receives_without_claim")
         if not try_move(job, after, jobs=self.jobs, clock=self.clock, telemetry=self.telemetry):
             return False
         done.infrastructure += 1

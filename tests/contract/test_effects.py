@@ -216,6 +216,120 @@ def test_a_record_with_an_old_fence_is_refused(world: World) -> None:
     assert only(world) == taken
 
 
+# -------------------------------------------------------------------------------------- what it is, and accept
+def test_what_an_effect_is_stands_on_its_row(world: World) -> None:
+    """Fingerprint and visibility are kept through every step of its life."""
+    row = an_effect_row(fingerprint="f-1", customer_visible=False)
+    world.effects.intend(row)
+    assert only(world) == row
+    world.effects.record(row, refused(row))
+    assert world.effects.intend(replace(row, fence=2, intent_at=NOW + HOUR)) is None
+    taken = world.effects.take_over(only(world), fence=3, now=NOW + 2 * HOUR)
+    stands = world.effects.accept(accepted(taken))
+    assert stands == only(world)
+    assert (stands.fingerprint, stands.customer_visible) == ("f-1", False)
+
+
+@pytest.mark.fault("A19")
+@pytest.mark.parametrize("other", [{"fingerprint": "f-2"}, {"vendor": "mailer"}, {"fingerprint": ""}])
+def test_another_effect_is_not_begun_under_a_refused_name(world: World, other: dict[str, str]) -> None:
+    """The name is taken: what stands there is shown, and nothing is written."""
+    row = an_effect_row(fingerprint="f-1")
+    world.effects.intend(row)
+    world.effects.record(row, refused(row))
+    begun = replace(row, fence=2, intent_at=NOW + HOUR, **other)
+    assert world.effects.intend(begun) == refused(row)
+    assert only(world) == refused(row)
+
+
+def test_a_refused_effect_of_an_older_row_is_begun_and_told(world: World) -> None:
+    """An older row does not say what it was: its vendor counts, and from then on the row says it."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    world.effects.record(row, refused(row))
+    assert world.effects.intend(an_effect_row(fence=2, intent_at=NOW + HOUR, fingerprint="f-1")) is None
+    assert only(world).fingerprint == "f-1"
+
+
+@pytest.mark.req("R8")
+@pytest.mark.fault("A17")
+def test_an_acceptance_is_written_over_an_intent_of_any_fence(world: World) -> None:
+    """Whoever heard the vendor say yes may write it down, also when the intent is somebody else's by now."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    world.effects.take_over(row, fence=3, now=NOW + HOUR)
+    stands = world.effects.accept(accepted(row))
+    assert stands == only(world) == replace(accepted(row), fence=3, intent_at=NOW + HOUR)
+    assert not stands.contradicted
+
+
+@pytest.mark.fault("A17")
+def test_an_acceptance_is_written_over_a_refusal(world: World) -> None:
+    """The reason of the refusal stays: the row tells that it was thought not to be there."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    world.effects.record(row, replace(refused(row), reason="operator:not_sent:case/1"))
+    stands = world.effects.accept(accepted(row))
+    assert stands == only(world)
+    assert (stands.state, stands.reason, stands.contradicted) == (
+        EffectState.ACCEPTED,
+        "operator:not_sent:case/1",
+        True,
+    )
+
+
+@pytest.mark.fault("A20")
+def test_a_second_acceptance_is_kept_beside_the_first(world: World) -> None:
+    """Another id is a duplicate and never overwrites; a third one stands beside both."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    first = world.effects.accept(accepted(row))
+    assert not first.contradicted
+    for vendor_id in ("v-3", "v-2", "v-2"):
+        assert world.effects.accept(accepted(row, vendor_id)).contradicted
+    assert only(world) == replace(first, also_accepted=("v-2", "v-3"))
+
+
+@pytest.mark.fault("C3")
+def test_an_acceptance_whose_reply_was_lost_is_one(world: World) -> None:
+    """The same id again, or none, is no second acceptance."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    first = world.effects.accept(accepted(row))
+    assert world.effects.accept(accepted(row)) == first
+    assert world.effects.accept(replace(accepted(row), vendor_id=None)) == first
+    assert only(world) == first
+
+
+def test_an_id_takes_the_place_of_evidence_and_of_none(world: World) -> None:
+    """What people gave as evidence is no id of the vendor's: its own takes that place, and nothing is contradicted."""
+    bare, found = an_effect_row(name="bare"), an_effect_row(name="found")
+    for row, end in ((bare, replace(accepted(bare), vendor_id=None)), (found, accepted(found, "case/1"))):
+        world.effects.intend(row)
+        world.effects.record(row, replace(end, reason="operator:accepted:case/1" if row is found else None))
+        stands = world.effects.accept(accepted(row, "v-1"))
+        assert (stands.vendor_id, stands.also_accepted, stands.contradicted) == ("v-1", (), False)
+        assert world.effects.accept(accepted(row, "v-2")).also_accepted == ("v-2",)
+
+
+def test_nothing_is_accepted_out_of_nothing(world: World) -> None:
+    """Without an intent there was no request."""
+    with pytest.raises(EffectMoved) as moved:
+        world.effects.accept(accepted(an_effect_row()))
+    assert moved.value.current is None
+
+
+@pytest.mark.fault("A20")
+def test_acceptances_at_once_lose_none(world: World) -> None:
+    """Of any number of workers that heard different ids, each is on the row."""
+    row = an_effect_row()
+    world.effects.intend(row)
+    ids = [f"v-{number}" for number in range(world.threads)]
+    with ThreadPoolExecutor(world.threads) as pool:
+        list(pool.map(lambda vendor_id: world.effects.accept(accepted(row, vendor_id)), ids))
+    assert sorted((only(world).vendor_id or "", *only(world).also_accepted)) == sorted(ids)
+
+
 def test_a_job_has_its_own_effects_only(world: World) -> None:
     """Every effect of a job, by name, and none of another job."""
     mine = [an_effect_row(name=name) for name in ("assign", "reply", "tag")]

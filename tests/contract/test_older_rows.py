@@ -16,7 +16,8 @@ from shared.adapters.memory.vendor import MemoryVendor
 from shared.contract import envelope, table
 from shared.core import feedback, lifecycle
 from shared.core.account import AccountSpec, Limit
-from shared.core.job import Job, Status
+from shared.core.effects import EffectState
+from shared.core.job import Category, Job, Status
 from shared.core.ports import Claimed, Delivery, NotClaimed
 from shared.core.rate import Taken, Want, us_of
 from shared.usecases.admit import admit
@@ -27,7 +28,7 @@ from shared.usecases.dispatch import dispatch
 from shared.usecases.run_attempt import Answer, Worker, run_attempt
 from shared.usecases.switchboard import SwitchBoard
 from shared.usecases.view import CACHED_S, Viewer
-from tests.builders import NOW, a_job, an_account
+from tests.builders import NOW, a_job, an_account, an_effect_row
 from tests.contract.worlds import LANES, World
 from tests.vendors_and_tasks import TASKS, VendorKind, a_vendor
 
@@ -272,6 +273,48 @@ def test_an_older_row_whose_worker_died_is_recovered(world: World) -> None:
     assert engine.dispatch() == 1
     assert engine.work() == [Answer.ACKNOWLEDGE]
     assert stored(world, job).status is Status.COMPLETED
+
+
+# ----------------------------------------------------------------------------------------------- effects
+ADDED_TO_EFFECTS = ("fingerprint", "customer_visible", "taken_over", "also_accepted")
+
+
+@pytest.mark.fault("A19")
+@pytest.mark.parametrize("state", list(EffectState))
+def test_an_effect_of_before_is_of_its_vendor_and_seen(world: World, state: EffectState) -> None:
+    """It does not say what it was, who saw it or how it came to be held: its name and vendor count, a customer saw it,
+    it was begun, and it was accepted once. Accepted it is not sent again, open it is parked, refused it is made."""
+    engine = Engine(world)
+    job = a_job()
+    times = {"first_intent_at": NOW - HOUR, "intent_at": NOW - HOUR}
+    row = an_effect_row(job_id=job.job_id, state=state, vendor_id="v-1" if state == "accepted" else None, **times)
+    item = {name: value for name, value in rows.effect_item(row).items() if name not in ADDED_TO_EFFECTS}
+    world.plant("effects", item)
+    (read,) = world.effects.of_job(job.job_id)
+    assert (read.fingerprint, read.customer_visible, read.taken_over, read.also_accepted) == ("", True, False, ())
+    world.jobs.put(job)
+    engine.consume(stored(world, job))
+    engine.work()
+    after, sent = stored(world, job), len(engine.vendor.accepts)
+    wanted = {
+        EffectState.ACCEPTED: ("already_done", None, 0),
+        EffectState.INTENT: (None, Category.OUTCOME_UNKNOWN, 0),
+        EffectState.REFUSED: ("replied", None, 1),
+    }
+    assert (after.result, after.category, sent) == wanted[state]
+
+
+@pytest.mark.fault("A19")
+def test_an_effect_of_before_at_another_vendor_is_not_sent(world: World) -> None:
+    """The vendor is what an older row says: another one under the same name is another effect."""
+    engine = Engine(world)
+    job = a_job()
+    item = rows.effect_item(an_effect_row(job_id=job.job_id, vendor="mailer", state=EffectState.REFUSED))
+    world.plant("effects", {name: value for name, value in item.items() if name not in ADDED_TO_EFFECTS})
+    world.jobs.put(job)
+    engine.consume(stored(world, job))
+    engine.work()
+    assert (stored(world, job).category, engine.vendor.requests) == (Category.MALFORMED, 0)
 
 
 # ------------------------------------------------------------------------------------------- the way back

@@ -39,6 +39,7 @@ WINDOW = frozenset(
         ("effects", "intend"),
         ("vendor", "perform"),
         ("effects", "record"),
+        ("effects", "accept"),
         ("effects", "take_over"),
         ("vendor", "look_up"),
     }

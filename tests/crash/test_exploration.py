@@ -77,10 +77,10 @@ def test_recording_finds_every_call_of_the_send_path() -> None:
         "content.get#1",
         "effects.intend#1",
         "vendor.perform#1",
-        "effects.record#1",
+        "effects.accept#1",
         "effects.intend#2",
         "vendor.perform#2",
-        "effects.record#2",
+        "effects.accept#2",
         "jobs.move#1",
         "queues.delete#1",
     ]
@@ -105,7 +105,7 @@ def test_faults_left_out_of_pairs_end_like_those_kept() -> None:
 
 def test_an_execution_replays_identically() -> None:
     """The same faults give the same calls in the same order, with threads and without."""
-    two = [boundary for boundary in _trace(ONE_EFFECT) if boundary.method in ("perform", "record")]
+    two = [boundary for boundary in _trace(ONE_EFFECT) if boundary.method in ("perform", "accept")]
     frozen = {boundary: Injection(Fault.FREEZE, 125.0) for boundary in two}
     other = {Boundary("w2", "vendor", "look_up", 1): Injection(Fault.FREEZE, 10.0)}
     for faults in ({}, frozen, frozen | other):

@@ -56,6 +56,7 @@ def test_no_section_of_the_runbook_is_without_an_alarm(prod: Synthesized) -> Non
         "support-dead-letters",
         "support-queue-age",
         "support-effects-unknown",
+        "support-effects-contradicted",
         "support-jobs-failing",
         "support-worker-function-errors",
         "support-worker-function-throttled",

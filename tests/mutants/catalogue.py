@@ -197,8 +197,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="key_changes_with_the_attempt",
         file=EFFECT,
-        old="            effect_id=effect_id_of(self.job.job_id, name),",
-        new='            effect_id=effect_id_of(self.job.job_id, f"{name}_{self.job.fence}"),',
+        old="effect_id_of(self.job.job_id, name)",
+        new='effect_id_of(self.job.job_id, f"{name}_{self.job.fence}")',
         reqs=("C1",),
         tests=(USECASES,),
     ),
@@ -212,7 +212,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="record_gives_up_at_once",
-        file=EFFECT,
+        file="shared/usecases/evidence.py",
         old='            raise EndAttempt(Retry("record_unavailable")) from None',
         new="            raise",
         faults=("A6",),

@@ -248,17 +248,17 @@ IDENTITIES: tuple[Mutant, ...] = (
     Mutant(
         name="a_refusal_is_the_last_word",
         file="shared/usecases/make_effect.py",
-        old="except EffectMoved as moved:\n                    return self._moved(moved, request, vendor)\n"
-        "                raise EndAttempt(permit",
-        new="except EffectMoved:\n                    pass\n                raise EndAttempt(permit",
+        old="except EffectMoved as moved:\n                    return self._moved(moved)\n"
+        "                raise EndAttempt(self._again",
+        new="except EffectMoved:\n                    pass\n                raise EndAttempt(self._again",
         faults=("A4",),
         tests=MAKING,
     ),
     Mutant(
         name="a_look_up_gives_up_a_tick_late",
-        file="shared/usecases/make_effect.py",
-        old="        if now >= give_up_at:",
-        new="        if now > give_up_at:",
+        file="shared/usecases/evidence.py",
+        old="now >= give_up_at",
+        new="now > give_up_at",
         faults=("A1", "A2"),
         tests=MAKING,
     ),

@@ -35,7 +35,7 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
     Mutant(
         name="a_wait_that_looks_at_no_switch",
         file="shared/usecases/make_effect.py",
-        old="            held = self._held_back(name, request, vendor) if permit.waited else None",
+        old="            held = self._held_back(name, request) if permit.waited else None",
         new="            held = None",
         reqs=("X4", "R8"),
         tests=(WAITS,),

@@ -35,7 +35,7 @@ SUPPORT: tuple[Mutant, ...] = (
     Mutant(
         name="a_withheld_call_is_not_written_down",
         file=CONTEXT,
-        old="            self.withheld[request.action] = standing.paid_calls_closed_by\n",
+        old="        self.withheld[request.action] = by\n",
         new="",
         reqs=("C2",),
         tests=(LANE,),

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from shared.adapters.memory.faults import Boundary, Fault, Injection
 
 WRITES = frozenset(
-    {"put", "claim", "move", "intend", "take_over", "record", "send", "delete", "open_run", "close_run", "commit"}
+    {
+        "put",
+        "claim",
+        "move",
+        "intend",
+        "take_over",
+        "record",
+        "accept",
+        "send",
+        "delete",
+        "open_run",
+        "close_run",
+        "commit",
+    }
 )
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from shared.adapters.memory.faults import Fault
 from shared.adapters.memory.vendor import MemoryVendor, Says
 from shared.core.account import AccountSpec
 from shared.core.job import Category, Job, Status
@@ -187,11 +186,9 @@ def problems(world: World, verdict: Verdict) -> Iterator[str]:
 def _unsound(job: Job, world: World) -> Iterator[str]:
     rows = world.effects.of_job(job.job_id)
     unknown = [row.name for row in rows if row.open]
-    # A worker that stood still while its job was ended by another may write its intent after that: nobody can know.
-    late = any(fault in (Fault.FREEZE, Fault.DUPLICATE_DELIVERY) for _, fault in world.faults.fired)
-    if job.status is Status.COMPLETED and unknown and not (late and job.result == "withheld"):
+    if job.status is Status.COMPLETED and unknown:
         yield f"{job.job_id}: completed although the outcome of {unknown} is unknown"
-    if job.status is Status.FAILED and unknown and job.category is not Category.OUTCOME_UNKNOWN and not late:
+    if job.status is Status.FAILED and unknown and job.category is not Category.OUTCOME_UNKNOWN:
         yield f"{job.job_id}: failed as {job.category} although the outcome of {unknown} is unknown"
     for row in rows:
         if row.state == "accepted" and not world.vendor.accepted(row.effect_id):

@@ -32,7 +32,7 @@ COPY_BACK, PARK = blocks("Restore")
 
 def interrupted() -> tuple[World, str]:
     """A worker died after its send was recorded and before its job was settled; another job still waits."""
-    world = World(vendor=VendorKind.NEITHER, plan=once(Fault.CRASH_AFTER, "w1", "effects", "record"))
+    world = World(vendor=VendorKind.NEITHER, plan=once(Fault.CRASH_AFTER, "w1", "effects", "accept"))
     job_id = world.enqueue()
     world.run_for(5)
     assert len(world.vendor.accepts) == 1

@@ -139,7 +139,7 @@ def test_a_record_that_is_always_throttled_is_never_a_second_send(kind: VendorKi
     world = World(vendor=kind)
     start = world.clock.now()
     world.faults.plan = always(
-        Fault.THROTTLE, "effects", "record", until=lambda: world.clock.now() > start + timedelta(seconds=200)
+        Fault.THROTTLE, "effects", "accept", until=lambda: world.clock.now() > start + timedelta(seconds=200)
     )
     job_id = world.enqueue()
     assert world.run_until_quiet()

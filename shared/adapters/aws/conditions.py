@@ -41,6 +41,24 @@ NOT_IN_LINE = "attribute_not_exists(#wsk)"
 REFUSED_BEFORE = "#state = :refused"
 """The vendor certainly did not take the last try, so the same effect may be begun again."""
 
+SAME_VENDOR = "#vendor = :vendor"
+"""The refused effect was to be made at the same vendor."""
+
+SAME_EFFECT = "(attribute_not_exists(#fingerprint) OR #fingerprint = :fingerprint)"
+"""It was the same action on the same target; an older row does not say what it was."""
+
+NOT_ACCEPTED_YET = "#state IN (:intent, :refused)"
+"""Nobody has written that the vendor took it, whoever holds the intent and whatever was thought before."""
+
+ACCEPTED_BEFORE = "#state = :accepted"
+"""Somebody has written that the vendor took it."""
+
+SAME_VENDOR_ID = "#vendor_id = :seen"
+"""The acceptance stands under the id it was read with."""
+
+NO_VENDOR_ID = "attribute_not_exists(#vendor_id)"
+"""The acceptance stands under no id at all."""
+
 NO_RESULT_YET = "#state = :intent"
 """The intent stands open: nobody has written what the vendor said."""
 

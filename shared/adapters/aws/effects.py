@@ -12,7 +12,7 @@ from shared.adapters.aws.errors import ConditionFalse, write_if
 from shared.adapters.aws.pages import pages
 from shared.adapters.meter import UNMETERED, Meter
 from shared.contract import table
-from shared.core.effects import EffectRow, EffectState
+from shared.core.effects import EffectRow, EffectState, with_acceptance
 from shared.core.errors import EffectMoved
 
 if TYPE_CHECKING:
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
 
 PORT = "effects"
 
-BEGIN = (
-    "SET #effect_id = :effect_id, #vendor = :vendor, #state = :state, #fence = :fence,"
-    " #intent_at = :intent_at, #first_intent_at = if_not_exists(#first_intent_at, :first_intent_at),"
-    " #expires_at = if_not_exists(#expires_at, :expires_at)"
-    " REMOVE #recorded_at, #vendor_id, #reason, #taken_over"
-)
+KEPT_FROM_THE_FIRST = ("first_intent_at", table.TTL)
 """An intent after a refusal keeps the first one's time: the vendor's window and our expiry count from there."""
-BEGUN = ("effect_id", "vendor", "state", "fence", "intent_at", "first_intent_at", table.TTL)
+BEGUN = ("effect_id", "vendor", "fingerprint", "customer_visible", "state", "fence", "intent_at", *KEPT_FROM_THE_FIRST)
 RESULT = ("recorded_at", "vendor_id", "reason")
-NOT_BEGUN = conditions.any_of(conditions.NO_ROW_YET, conditions.REFUSED_BEFORE)
+BEGIN_ANEW = conditions.all_of(conditions.REFUSED_BEFORE, conditions.SAME_VENDOR, conditions.SAME_EFFECT)
+NOT_BEGUN = conditions.any_of(conditions.NO_ROW_YET, BEGIN_ANEW)
 STILL_OPEN = conditions.all_of(conditions.NO_RESULT_YET, conditions.SAME_FENCE)
 
 
@@ -42,9 +38,19 @@ class DynamoDbEffectStore:
     def intend(self, row: EffectRow) -> EffectRow | None:
         """Write the intent if there is no row or it was refused. None: it is yours. A row: what stands there."""
         item = rows.effect_item(row)
-        values = {f":{name}": item[name] for name in BEGUN}
-        values[":refused"] = attributes.text(EffectState.REFUSED.value)
-        written = self._update("intend", row, BEGIN, NOT_BEGUN, (*BEGUN, *RESULT, "taken_over", table.PK), values)
+        begun = [name for name in BEGUN if name in item]
+        values = {f":{name}": item[name] for name in begun}
+        values |= {":refused": attributes.text(EffectState.REFUSED.value)}
+        values |= {":fingerprint": attributes.text(row.fingerprint)}
+        gone = (*RESULT, "taken_over")
+        written = self._update(
+            "intend",
+            row,
+            f"SET {', '.join(map(_begun, begun))} REMOVE {', '.join(f'#{name}' for name in gone)}",
+            NOT_BEGUN,
+            (*BEGUN, *gone, table.PK),
+            values,
+        )
         if not isinstance(written, ConditionFalse):
             return None
         current = self._found(row, written)
@@ -98,6 +104,48 @@ class DynamoDbEffectStore:
         same = current.state is result.state and current.vendor_id == result.vendor_id
         if not (same and current.fence == row.fence):
             raise EffectMoved(row.effect_id, current)
+
+    def accept(self, acceptance: EffectRow) -> EffectRow:
+        """Write that the vendor took it, over or beside whatever stands there; the row as it stands then."""
+        item = rows.effect_item(acceptance)
+        told = [name for name in ("state", "recorded_at", "vendor_id") if name in item]
+        values = {f":new_{name}": item[name] for name in told}
+        for state in (EffectState.INTENT, EffectState.REFUSED):
+            values[f":{state.value}"] = attributes.text(state.value)
+        written = self._update(
+            "accept",
+            acceptance,
+            "SET " + ", ".join(f"#{name} = :new_{name}" for name in told) + " REMOVE #taken_over",
+            conditions.NOT_ACCEPTED_YET,
+            (*told, "taken_over"),
+            values,
+            read_back=True,
+        )
+        if not isinstance(written, ConditionFalse):
+            return rows.effect_from_item(written)
+        current = self._found(acceptance, written)
+        after = with_acceptance(current, acceptance)
+        return after if after == current else self._beside(current, after)
+
+    def _beside(self, current: EffectRow, after: EffectRow) -> EffectRow:
+        """One more id for an effect that is accepted already."""
+        values: Item = {":accepted": attributes.text(EffectState.ACCEPTED.value)}
+        if after.also_accepted != current.also_accepted:
+            # An addition to a set: whoever adds another id at the same time is not overwritten.
+            update, condition, used = "ADD #also_accepted :ids", conditions.ACCEPTED_BEFORE, "also_accepted"
+            values[":ids"] = attributes.text_set(set(after.also_accepted) - set(current.also_accepted))
+        else:
+            update, used = "SET #vendor_id = :new_vendor_id", "vendor_id"
+            same = conditions.NO_VENDOR_ID if current.vendor_id is None else conditions.SAME_VENDOR_ID
+            condition = conditions.all_of(conditions.ACCEPTED_BEFORE, same)
+            values[":new_vendor_id"] = attributes.text(after.vendor_id or "")
+            if current.vendor_id is not None:
+                values[":seen"] = attributes.text(current.vendor_id)
+        written = self._update("accept", after, update, condition, ("state", used), values, read_back=True)
+        if isinstance(written, ConditionFalse):
+            # Somebody else has named it meanwhile: look at that once more.
+            return self.accept(after)
+        return rows.effect_from_item(written)
 
     def of_job(self, job_id: str) -> list[EffectRow]:
         """Every effect of a job (a consistent read)."""
@@ -159,3 +207,10 @@ class DynamoDbEffectStore:
         if answer.item is None:
             raise EffectMoved(row.effect_id, None)
         return rows.effect_from_item(answer.item)
+
+
+def _begun(name: str) -> str:
+    """The part of an intent's update that sets one attribute."""
+    if name in KEPT_FROM_THE_FIRST:
+        return f"#{name} = if_not_exists(#{name}, :{name})"
+    return f"#{name} = :{name}"

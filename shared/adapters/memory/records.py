@@ -12,7 +12,7 @@ from shared.adapters.attributes import Item
 from shared.adapters.meter import UNMETERED, Meter, item_size
 from shared.contract import table
 from shared.core.capacity import CapacityState
-from shared.core.effects import EffectRow, EffectState
+from shared.core.effects import EffectRow, EffectState, with_acceptance
 from shared.core.errors import EffectMoved, UnreadableRow
 from shared.core.history import HistoryEvent
 from shared.core.schedule import RunRecord
@@ -35,7 +35,7 @@ class MemoryEffectStore:
             if present is None:
                 self._write("intend", row)
                 return None
-            if present.state is EffectState.REFUSED:
+            if present.state is EffectState.REFUSED and _same_effect(present, row):
                 # The window of a vendor's memory runs from the first time the key may have reached it.
                 self._write("intend", replace(row, first_intent_at=present.first_intent_at))
                 return None
@@ -81,6 +81,20 @@ class MemoryEffectStore:
             self._refused("record", row)
             raise EffectMoved(row.effect_id, present)
 
+    def accept(self, acceptance: EffectRow) -> EffectRow:
+        """Over or beside whatever stands there."""
+        with self._lock:
+            present = self._present(acceptance)
+            if present is None:
+                self._refused("accept", acceptance)
+                raise EffectMoved(acceptance.effect_id, None)
+            after = with_acceptance(present, acceptance)
+            if present.state is EffectState.ACCEPTED:
+                self._refused("accept", acceptance)
+            if after != present:
+                self._write("accept", after)
+            return after
+
     def of_job(self, job_id: str) -> list[EffectRow]:
         """Every effect of a job, by name."""
         with self._lock:
@@ -109,6 +123,10 @@ class MemoryEffectStore:
     def _refused(self, operation: str, row: EffectRow) -> None:
         old = self._rows.get(table.job_pk(row.job_id), {}).get(table.effect_sk(row.name))
         self._meter.refused("effects", operation, old=old)
+
+
+def _same_effect(present: EffectRow, row: EffectRow) -> bool:
+    return present.vendor == row.vendor and present.fingerprint in ("", row.fingerprint)
 
 
 class MemoryControlStore:

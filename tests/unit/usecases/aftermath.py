@@ -109,6 +109,7 @@ class Aftermath:
             fence=1,
             first_intent_at=now,
             intent_at=now,
+            customer_visible=name not in ("add_tag", "assign"),
         )
         self.effects.intend(row)
         vendor_id = self.send(effect_id, name) if sent else None

@@ -98,6 +98,7 @@ class Desk:
         self.queues = MemoryLaneQueues(clock=self.clock, lanes=self.lanes, dead_letters=self.dead_letters)
         self.moves = MemoryMoveTasks(clock=self.clock, queues=self.queues, dead_letters=self.dead_letters)
         self.vendor: MemoryVendor = a_vendor(kind, self.clock)
+        self.more_vendors: dict[str, MemoryVendor] = {}
         self.board = SwitchBoard(control=self.control, clock=self.clock)
         self.budget_ledger = MemoryBudgetLedger()
         self.viewer = self.a_viewer()
@@ -192,7 +193,7 @@ class Desk:
             jobs=self.jobs,
             effects=self.effects,
             content=self.content,
-            vendors={self.vendor.name: self.vendor},
+            vendors={self.vendor.name: self.vendor, **self.more_vendors},
             board=self.board,
             clock=self.clock,
             telemetry=self.telemetry,
@@ -254,6 +255,15 @@ class Desk:
             clock=self.clock,
             telemetry=self.telemetry,
         )
+
+    def stores(self) -> dict[str, Any]:
+        """What a settle writes to and tells."""
+        return {"jobs": self.jobs, "effects": self.effects, "clock": self.clock, "telemetry": self.telemetry}
+
+    def another_vendor(self, name: str, kind: VendorKind = VendorKind.NEITHER) -> MemoryVendor:
+        """A second vendor that the worker knows."""
+        self.more_vendors[name] = a_vendor(kind, self.clock, name=name)
+        return self.more_vendors[name]
 
     # ------------------------------------------------------------------------------------------ looking
     def put(self, job: Job) -> Job:

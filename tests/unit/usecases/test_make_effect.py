@@ -283,7 +283,7 @@ def test_a_dead_workers_intent_is_never_sent_blindly(kind: VendorKind) -> None:
 def test_a_record_that_cannot_be_written_leaves_the_intent_open(kind: VendorKind) -> None:
     """The vendor has it; whatever follows, it is not sent a second time without deduplication."""
     desk = Desk(kind=kind)
-    flaky = Flaky(desk.effects, "record")
+    flaky = Flaky(desk.effects, "accept")
     flaky.down = True
     desk.effects = flaky  # type: ignore[assignment]
     job = desk.put(a_job())

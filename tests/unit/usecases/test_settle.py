@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shared.contract import metrics
 from shared.core import lifecycle
+from shared.core.effects import EffectState
 from shared.core.errors import ClaimLost
 from shared.core.job import Category, Job, Status
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry
@@ -113,8 +116,11 @@ def test_a_last_try_without_an_intent_is_exhausted(desk: Desk) -> None:
 def test_a_slow_worker_brings_the_evidence(desk: Desk) -> None:
     """Parked as unknown while it was away: its success is the proof that was asked for."""
     job = claimed(desk, attempt_count=1)
+    row = an_effect_row(job_id=job.job_id)
+    desk.effects.intend(row)
     desk.jobs.move(job, lifecycle.recovered(job, desk.lane, NOW, open_intent=True))
     assert desk.job(job.job_id).category is Category.OUTCOME_UNKNOWN
+    desk.effects.accept(replace(row, state=EffectState.ACCEPTED, vendor_id="v-1"))
     after = settled(desk, job, Done("replied"))
     assert (after.status, after.result, after.category) == (Status.COMPLETED, "replied", None)
     assert desk.job(job.job_id).moves[-1].reason == "evidence"

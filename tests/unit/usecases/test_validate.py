@@ -85,6 +85,15 @@ def tier_0_by_the_list(after: Aftermath) -> None:
     after.answer("event-sued", route={**LEGAL, "tier_0": False})
 
 
+def tier_0_under_a_quiet_name(after: Aftermath) -> None:
+    after.effect(after.answer("event-quiet", route=LEGAL, effects=()), "assign_and_reply")
+
+
+def accepted_under_two_ids(after: Aftermath) -> None:
+    row = after.effect(after.answer("event-two", effects=()), "reply")
+    after.effects.accept(replace(row, state=EffectState.ACCEPTED, vendor_id="helpdesk-other"))
+
+
 def tier_0_begun(after: Aftermath) -> None:
     job = after.answer("event-sued", route=LEGAL, effects=())
     after.effect(job, "reply", EffectState.INTENT, sent=False)
@@ -146,6 +155,8 @@ PLANTED: dict[str, tuple[Callable[[Aftermath], None], str]] = {
     "two tasks answered one cause": (one_cause_two_tasks, "double_effect"),
     "a Tier 0 reply": (tier_0_reply, "tier_0_answered"),
     "a reply to an intent that the list has": (tier_0_by_the_list, "tier_0_answered"),
+    "a Tier 0 reply whose name begins with assign": (tier_0_under_a_quiet_name, "tier_0_answered"),
+    "a row with a second acceptance": (accepted_under_two_ids, "double_effect"),
     "a Tier 0 reply that was begun": (tier_0_begun, "tier_0_answered"),
     "a canary in a log line": (canary_in_a_line, "personal_data"),
     "an e-mail address in a log line": (email_in_a_line, "personal_data"),

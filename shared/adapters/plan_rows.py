@@ -11,6 +11,8 @@ from shared.adapters.rows import key_of
 from shared.contract import table
 from shared.core.plan import Ending, Entry, Fate, Finding, Plan, PlanState, Resolution, Step
 
+_MOST = 10**9
+"""A count of jobs, letters, looks or steps beyond it, or below nought, is a row that somebody spoiled."""
 PART = 1000
 """Jobs in one part of a manifest: about 80 KB, far below what an item may hold."""
 _TEXTS = ("lane", "requester", "cause", "hash")
@@ -59,8 +61,8 @@ def plan_from_item(item: Item) -> Plan:
     return Plan(
         plan_id=fields.text("plan_id"),
         state=PlanState(state),
-        count=fields.whole("count"),
-        rate=fields.whole("rate") if "rate" in item else None,
+        count=fields.whole("count", least=0, most=_MOST),
+        rate=fields.whole("rate", least=1, most=_MOST) if "rate" in item else None,
         chosen=fields.mapping("chosen") or {},
         estimate=fields.mapping("estimate") or {},
         **told,
@@ -119,12 +121,12 @@ def step_from_item(item: Item) -> Step:
     if not all(fate in tuple(Fate) for fate in fates.values()) or (ending or Ending.FINISHED) not in tuple(Ending):
         fields.unreadable("fates", "hold an end this version does not know")
     return Step(
-        number=fields.whole("number"),
+        number=fields.whole("number", least=0, most=_MOST),
         at=fields.time("at"),
-        tried=fields.whole("tried"),
+        tried=fields.whole("tried", least=0, most=_MOST),
         fates={job_id: Fate(fate) for job_id, fate in fates.items()},
-        letters=fields.whole("letters", 0),
-        quiet=fields.whole("quiet", 0),
+        letters=fields.whole("letters", 0, least=0, most=_MOST),
+        quiet=fields.whole("quiet", 0, least=0, most=_MOST),
         waits_for=fields.text_or_none("waits_for") or "",
         begun=fields.flag("begun") if "begun" in item else False,
         stopping=fields.text_or_none("stopping") or "",
@@ -135,6 +137,16 @@ def step_from_item(item: Item) -> Step:
 def lane_key(lane: str) -> Item:
     """Where it stands which plan has a lane."""
     return {table.PK: attributes.text(table.redrive_pk(lane)), table.SK: attributes.text(table.REDRIVE_SK)}
+
+
+def lane_item(lane: str, plan_id: str) -> Item:
+    """That a plan has it."""
+    return {**lane_key(lane), "plan_id": attributes.text(plan_id)}
+
+
+def holder_from_item(item: Item) -> str:
+    """The plan that a lane's row names. Raises UnreadableRow."""
+    return Fields(key_of(item), item).text("plan_id")
 
 
 def resolution_key(job_id: str, fence: int) -> Item:

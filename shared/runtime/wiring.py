@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -334,16 +333,7 @@ def redriver(settings: EngineSettings, telemetry: Telemetry) -> Work:
         moves=move_tasks(settings),
     )
 
-    def work(deadline: Deadline) -> Mapping[str, int]:
-        counts: dict[str, int] = {}
-        running = [lane for lane in settings.lanes.values() if desk.plans.plan_of(lane.name) is not None]
-        for left, lane in zip(range(len(running), 0, -1), running, strict=True):
-            # What a lane does not use is left for the next one.
-            share = timedelta(seconds=max(0.0, deadline.remaining_s) / left)
-            counts |= desk.run(lane, stop_at=clock().now() + share)
-        return counts
-
-    return work
+    return lambda deadline: desk.run_all(settings.lanes, stop_at=deadline.at)
 
 
 def auditor(settings: EngineSettings, telemetry: Telemetry) -> Work:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from shared.core import lifecycle
-from shared.core.errors import RowMoved, UnreadableRow
+from shared.core.errors import PenstockError, RowMoved, UnreadableRow
 from shared.core.history import HistoryEvent
 from shared.core.job import NATIVE, Job
 from shared.core.lane import LaneSpec
@@ -43,12 +43,40 @@ class Redriver:
     moves: MoveTasks | None = None
     """Needed by a native plan alone."""
 
+    def run_all(self, lanes: Mapping[str, LaneSpec], *, stop_at: datetime) -> dict[str, int]:
+        """Every lane that a plan has, each on its own: a plan that cannot be read keeps no other waiting."""
+        counts: dict[str, int] = {}
+        running = [lane for lane in lanes.values() if self._holder(lane, counts) is not None]
+        for left, lane in zip(range(len(running), 0, -1), running, strict=True):
+            # What a lane does not use is left for the next one.
+            now = self.clock.now()
+            share = max(timedelta(0), stop_at - now) / left
+            try:
+                counts |= self.run(lane, stop_at=now + share)
+            except PenstockError as exc:
+                self._lost(lane, exc, counts)
+        return counts
+
+    def _holder(self, lane: LaneSpec, counts: dict[str, int]) -> str | None:
+        try:
+            return persist(lambda: self.plans.plan_of(lane.name), self.clock)
+        except PenstockError as exc:
+            self._lost(lane, exc, counts)
+            return None
+
+    def _lost(self, lane: LaneSpec, exc: PenstockError, counts: dict[str, int]) -> None:
+        """Nothing more is released; what is told of the plan stands as it stood, for an operator."""
+        self.telemetry.error("plan_not_run", exc, lane=lane.name)
+        counts[f"{lane.name}.lost"] = 1
+
     def run(self, lane: LaneSpec, *, stop_at: datetime, look_s: float = LOOK_S) -> dict[str, int]:
         """Go on with the plan that has the lane, until `stop_at` at the latest; the counts of this run."""
         plan_id = persist(lambda: self.plans.plan_of(lane.name), self.clock)
         plan = None if plan_id is None else persist(lambda: self.plans.get(plan_id), self.clock)
         if plan is None or plan.state not in (PlanState.RUNNING, PlanState.ABORTED):
             return {}
+        if (plan.plan_id, plan.lane) != (plan_id, lane.name):
+            raise UnreadableRow(plan_id or "", "does not name itself, or is the plan of another lane")
         progress = Progress(steps=persist(lambda: self.plans.steps(plan.plan_id), self.clock))
         if progress.ended is not None:
             return {}

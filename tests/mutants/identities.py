@@ -8,6 +8,7 @@ ROWS = "shared/adapters/rows.py"
 LETTERS, LOOKING = "shared/usecases/look_for_letters.py", ("tests/unit/usecases/test_look_for_letters.py",)
 SECRETS, KEEPING = "shared/adapters/aws/secrets.py", ("tests/unit/adapters/test_secrets.py",)
 CONSISTENT, MAKING = ("tests/unit/adapters/test_consistent_reads.py",), ("tests/unit/usecases/test_make_effect.py",)
+MALFORMED = ("tests/functions/test_malformed_rows.py",)
 DISPATCH = "shared/usecases/dispatch.py"
 ODD_ROWS = ("tests/unit/usecases/test_odd_rows.py",)
 ODD_KEYS = ("tests/contract/test_jobs_odd_keys.py",)
@@ -261,5 +262,37 @@ IDENTITIES: tuple[Mutant, ...] = (
         new="now > give_up_at",
         faults=("A1", "A2"),
         tests=MAKING,
+    ),
+    Mutant(
+        name="one_plan_stops_every_other",
+        file="shared/usecases/run_redrive.py",
+        old="self.run(lane, stop_at=now + share)\n            except PenstockError as exc:",
+        new="self.run(lane, stop_at=now + share)\n            except ZeroDivisionError as exc:",
+        faults=("K1",),
+        tests=MALFORMED,
+    ),
+    Mutant(
+        name="a_lane_runs_the_plan_of_another",
+        file="shared/usecases/run_redrive.py",
+        old="        if (plan.plan_id, plan.lane) != (plan_id, lane.name):",
+        new="        if False:",
+        reqs=("C10",),
+        tests=MALFORMED,
+    ),
+    Mutant(
+        name="a_step_may_say_any_number",
+        file="shared/adapters/plan_rows.py",
+        old='fields.whole("tried", least=0, most=_MOST)',
+        new='fields.whole("tried")',
+        faults=("C8",),
+        tests=MALFORMED,
+    ),
+    Mutant(
+        name="one_lane_stops_the_governor",
+        file="shared/usecases/govern.py",
+        old="            except PenstockError as exc:\n                # The last good cap",
+        new="            except ZeroDivisionError as exc:\n                # The last good cap",
+        faults=("E9",),
+        tests=MALFORMED,
     ),
 )

@@ -86,14 +86,14 @@ class DynamoDbPlanStore:
             self._meter.refused(PORT, "take_lane", old=answer.item)
             if answer.item is None:
                 raise Unavailable(PORT, "row_went_away")
-            return str(answer.item["plan_id"]["S"])
+            return plan_rows.holder_from_item(answer.item)
         self._meter.write(PORT, "take_lane", old=None, new={**plan_rows.lane_key(lane)})
         return None
 
     def plan_of(self, lane: str) -> str | None:
         """The plan that took the lane last."""
         item = self._get("plan_of", plan_rows.lane_key(lane))
-        return None if item is None else str(item["plan_id"]["S"])
+        return None if item is None else plan_rows.holder_from_item(item)
 
     def start(self, plan: Plan, *, by: str, now: datetime) -> Plan:
         """Let an approved plan run, if it is unchanged and its approval still good. Raises PlanMoved."""

@@ -20,7 +20,7 @@ class MemoryPlanStore:
         self._plans: dict[str, Item] = {}
         self._manifests: dict[str, list[Item]] = {}
         self._steps: dict[str, dict[int, Item]] = {}
-        self._lanes: dict[str, str] = {}
+        self._lanes: dict[str, Item] = {}
         self._lock = threading.RLock()
 
     def put(self, plan: Plan, manifest: Sequence[Entry]) -> None:
@@ -54,15 +54,16 @@ class MemoryPlanStore:
     def take_lane(self, lane: str, plan_id: str, *, instead_of: str | None = None) -> str | None:
         """The first has it until it is over."""
         with self._lock:
-            present = self._lanes.get(lane)
+            present = self.plan_of(lane)
             if present not in (None, plan_id, instead_of):
                 return present
-            self._lanes[lane] = plan_id
+            self._lanes[lane] = plan_rows.lane_item(lane, plan_id)
             return None
 
     def plan_of(self, lane: str) -> str | None:
         """Who has it."""
-        return self._lanes.get(lane)
+        item = self._lanes.get(lane)
+        return None if item is None else plan_rows.holder_from_item(item)
 
     def start(self, plan: Plan, *, by: str, now: datetime) -> Plan:
         """While it is approved, unchanged and still good."""

@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-pytest_plugins = ["tests.proof", "tests.crash.report"]
+pytest_plugins = ["tests.proof", "tests.crash.report", "tests.strange.report"]
 
 # Deterministic, and no minutes of shrinking: `HYPOTHESIS_PROFILE=deep` looks further and shrinks what it finds.
 settings.register_profile(

@@ -46,7 +46,7 @@ class Process:
         self.clock: Clock = world.clock.skewed(skew_s)
         self.skew_s = skew_s
         self.busy = False
-        self.begun_at = world.clock.now()
+        self.dies_at: datetime | None = None
         self.strand: Strand | None = None
         self.resume_at: datetime | None = None
         self.holding: list[Received] = []

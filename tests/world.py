@@ -286,7 +286,7 @@ class World:
         return True
 
     def _worker_step(self) -> bool:
-        if not self.workers_on or self.queues.depth(self.lane.name).visible == 0:
+        if not self.workers_on or not self.queues.queue(self.lane.name).visible:
             return False
         process = self.idle("worker")
         if process is None:
@@ -326,7 +326,7 @@ class World:
             wait_s = (due - tick).total_seconds() - LOOK_AHEAD_S
             return tick + timedelta(seconds=max(0, -(-wait_s // PERIODS[name])) * PERIODS[name])
         if name == "triage":
-            depth = self.dead_letters.depth(self.lane.name).total
+            depth = self.dead_letters.queue(self.lane.name).total
             if depth != self.triaged_depth and (depth or self.triaged_depth > 0):
                 return tick
             if not depth or not self.jobs.open_jobs:
@@ -347,7 +347,7 @@ class World:
     # --------------------------------------------------------------------------- dying and standing still
     def _invoke(self, process: Process, work: Callable[[], object], twin: Callable[[], None] | None = None) -> None:
         process.life.revive()
-        process.begun_at = self.clock.now()
+        process.dies_at = self._dies_at(process)
         process.busy, process.holding, process.twin, process.strand = True, [], twin, None
 
         def guarded() -> None:
@@ -396,9 +396,12 @@ class World:
 
     def timed_out(self, process: Process) -> bool:
         """True for a worker whose function has run for longer than it may, in a world where that kills."""
+        return process.dies_at is not None and self.clock.now() >= process.dies_at
+
+    def _dies_at(self, process: Process) -> datetime | None:
         if not self.time_out_kills or process.role != "worker":
-            return False
-        return self.clock.now() >= process.begun_at + timedelta(seconds=self.lane.function_timeout_s)
+            return None
+        return self.clock.now() + timedelta(seconds=self.lane.function_timeout_s)
 
     def _resume(self, process: Process) -> None:
         self._frozen.remove(process)

@@ -109,7 +109,7 @@ def _enqueue(world: World, cast: Cast, rng: random.Random, seen: Counter[str]) -
         seen[f"decider:{script.decider}"] += 1
         seen[f"keeping:{script.keeping}"] += 1
         seen.update(f"end:{variant.end}" for variant in script.variants)
-        world.enqueue(TASK, key=key, at_s=rng.choice((0, 0, 5)))
+        world.enqueue(TASK, key=key, at_s=rng.choice((0, 0, 5, 45, 55)))
 
 
 def _act(tangle: Tangle, operators: Operators, act: Act) -> None:
@@ -128,7 +128,7 @@ def _calm(world: World, tangle: Tangle, operators: Operators) -> None:
 
 def _aftermath(world: World, tangle: Tangle, operators: Operators, rng: random.Random) -> None:
     """What failed is resolved by two people and replayed, twice, the first time now and then in trouble again."""
-    for troubled in (rng.random() < 0.4, False):
+    for troubled in (True, False) if rng.random() < 0.4 else (False,):
         world.run_for(rng.choice(LATER_S))
         failed = [job_id for job_id in world.requests if world.job(job_id).status == "failed"]
         if not failed:
@@ -137,7 +137,9 @@ def _aftermath(world: World, tangle: Tangle, operators: Operators, rng: random.R
             world.run_for(world.lane.visibility_s)
             if operators.act(Act.RESOLVE, job_id):
                 operators.act(Act.CONFIRM, job_id)
-        if not operators.replay_all():
+        begun = any(world.effects.of_job(job_id) for job_id in failed)
+        # Where nothing was begun, a replay is a first try.
+        if not begun or not operators.replay_all():
             return
         if troubled:
             tangle.on = True

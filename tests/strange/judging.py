@@ -65,7 +65,7 @@ def _false_end(job: Job, world: World) -> Iterator[str]:
         accepted = [row.name for row in rows if _accepts(world, row.effect_id)]
         if accepted or open_:
             yield f"false end: {job.key} is canceled, {accepted} accepted, {open_} open"
-    if job.status is Status.CANCELED and open_:
+    elif job.status is Status.CANCELED and open_:
         yield f"false end: {job.key} is dismissed, {open_} is open"
 
 

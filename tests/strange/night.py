@@ -31,8 +31,8 @@ class Block:
     cpu_s: float = 0.0
 
 
-def run_block(first: int, count: int) -> Block:
-    """Seeds `first` to `first + count - 1`."""
+def run_block(first: int, count: int, *, until_found: bool = False) -> Block:
+    """Seeds `first` to `first + count - 1`, all of them or until something is found."""
     began = time.process_time()
     block = Block(first, count)
     for seed in range(first, first + count):
@@ -41,6 +41,8 @@ def run_block(first: int, count: int) -> Block:
         block.ends.update(done.ends)
         if done.problems:
             block.found[seed] = done.problems
+            if until_found:
+                break
     block.cpu_s = time.process_time() - began
     return block
 

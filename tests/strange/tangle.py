@@ -26,6 +26,7 @@ PLACES = {
     ("jobs", "move"): "settle",
 }
 """A worker's calls, by what is about to happen."""
+CLOSER = 3
 ANOTHERS_TURN_S = (0.5, 3.0, 8.0)
 """The worker waits for so long and lives on; what is longer than its time-out it does not survive."""
 
@@ -45,7 +46,11 @@ class Tangle:
     world: World | None = None
     operators: Operators | None = None
     note: Callable[[str], None] | None = None
-    _busy: bool = field(default=False, init=False)
+    _most: float = field(init=False)
+    """Above this the dice say nothing, wherever they are thrown."""
+
+    def __post_init__(self) -> None:
+        self._most = CLOSER * (sum(self.acts.values()) + self.turns + sum(self.faults.values()))
 
     def at(self, boundary: Boundary) -> Injection | None:
         """What happens here."""
@@ -60,18 +65,25 @@ class Tangle:
             return Injection(Fault.CRASH_BEFORE)
         if not self.on:
             return None
-        place = (
-            PLACES.get((boundary.port, boundary.method), "other") if is_worker else world.process(boundary.worker).role
-        )
         dice = self.rng.random()
+        if dice > self._most:
+            return None
+        role = boundary.worker.rstrip("0123456789")
+        place = PLACES.get((boundary.port, boundary.method), "other") if is_worker else role
         if is_worker and place != "other":
             # Most of what can go wrong between two calls goes wrong between these.
-            dice /= 3
+            dice /= CLOSER
+        return self._acted(dice, place, is_worker)
+
+    def _acted(self, dice: float, place: str, is_worker: bool) -> Injection | None:
         for act, odds in self.acts.items():
             if dice < odds:
-                if self.operators is not None and self.operators.act(act):
-                    self.seen(f"at:{place}:{act}")
-                return None
+                if self.operators is None or not self.operators.act(act):
+                    return None
+                self.seen(f"at:{place}:{act}")
+                # Whoever was interfered with goes on at once, or when others have seen it.
+                waits = is_worker and self.rng.random() < 0.5
+                return Injection(Fault.FREEZE, self.rng.choice(ANOTHERS_TURN_S)) if waits else None
             dice -= odds
         if is_worker:
             if dice < self.turns:
@@ -94,7 +106,7 @@ def drawn_tangle(rng: random.Random, seen: Callable[[str], None]) -> Tangle:
     if rng.random() < 0.7:
         often = rng.choice((0.004, 0.012, 0.03))
         acts = {act: often * rng.choice((0.3, 1.0)) for act in rng.sample(list(Act), rng.randint(1, 4))}
-    threaded = frozenset({"w1", "w2", "w3"}) if rng.random() < 0.1 else frozenset()
+    threaded = frozenset({"w1", "w2", "w3"}) if rng.random() < 0.06 else frozenset()
     return Tangle(
         rng=rng,
         faults=faults,

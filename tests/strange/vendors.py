@@ -174,7 +174,7 @@ class StrangeVendor(MemoryVendor):
 
     def _arrive(self) -> None:
         now = self._clock.now()
-        for one in [one for one in self._coming if one[0] <= now]:
+        for one in sorted((one for one in self._coming if one[0] <= now), key=lambda one: one[0]):
             self._coming.remove(one)
-            self._accept(one[1], one[2])
+            self._accept(one[1], one[2], one[0])
             self.note(f"{self.name} has taken {one[1].target} ({(one[2] or '')[:8]}) late")

@@ -98,6 +98,17 @@ class MemoryQueue:
         self._made += 1
         return replace(message, receipt=f"{message_id}/{self._made}")
 
+    @property
+    def visible(self) -> bool:
+        """True when it has something to give now."""
+        self._reveal()
+        return bool(self._ready)
+
+    @property
+    def total(self) -> int:
+        """Every message it keeps, delivered or not."""
+        return len(self._kept)
+
     def depth(self) -> QueueDepth:
         """What stands there."""
         self._reveal()

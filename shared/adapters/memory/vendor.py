@@ -155,8 +155,9 @@ class MemoryVendor:
                 return Refused("no_token", retry_after_s=self._rate_retry_s, unsent=True)
         return Unknown("read_timeout")
 
-    def _accept(self, request: Effect, key: str | None) -> Accept:
-        now = self._clock.now()
+    def _accept(self, request: Effect, key: str | None, at: datetime | None = None) -> Accept:
+        """It happens: now, or at the moment at which a request arrived that nobody waits for any more."""
+        now = at or self._clock.now()
         known = self._by_key.get(key, []) if key is not None else []
         if known and self.dedupes_by_key is not None and now < known[-1].at + self.dedupes_by_key:
             return known[-1]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, cast, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from ops.cli.completion import OFFERED
 from ops.cli.show import Output
+from ops.cli.streams import Unwritten, answering
 from ops.cli.trouble import Problem, problem_of
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ StageOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.", show_default=False)]
+
+_BELOW_0 = re.compile(r"-\d+")
 
 _UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 
@@ -72,20 +78,35 @@ class Root(TyperGroup):
         **extra: Any,
     ) -> Any:
         given = list(sys.argv[1:] if args is None else args)
-        for stream in (sys.stdout, sys.stderr):
-            # A terminal that cannot show a character gets another one, not an error.
-            getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
         code: Any
         try:
-            code = super().main(given, prog_name or "penstock", complete_var, False, windows_expand_args, **extra)
-        except _UsageError as error:
-            code = 2
-            _tell_usage(error, as_json="--json" in given)
-        except typer.Abort:
+            with answering():
+                try:
+                    code = super().main(
+                        given, prog_name or "penstock", complete_var, False, windows_expand_args, **extra
+                    )
+                except _UsageError as error:
+                    code = 2
+                    _tell_usage(error, as_json="--json" in given)
+                except typer.Abort:
+                    code = 1
+        except Unwritten as exc:
             code = 1
+            if not exc.gone and sys.stderr is not None:
+                with contextlib.suppress(OSError):
+                    print(exc.sentence, file=sys.stderr, flush=True)
         if not standalone_mode:
             return code
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class Words(TyperCommand):
+    """A command: a number below 0 is an argument, and refused by its meaning, not taken for an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As written."""
+        ctx.ignore_unknown_options = any(_BELOW_0.fullmatch(word) for word in args)
+        return list(super().parse_args(ctx, args))
 
 
 class Listing(TyperGroup):
@@ -133,6 +154,9 @@ def command(
     def register(function: Callable[Concatenate[Asked, P], None]) -> Callable[Concatenate[Asked, P], None]:
         hints = get_type_hints(function, include_extras=True)
         own = list(inspect.signature(function).parameters.values())[1:]
+        for one in own:
+            # By the word's name: a lane is a lane in every command.
+            hints[one.name].__metadata__[0].autocompletion = OFFERED.get(one.name)
 
         def run(ctx: typer.Context, *, stage: str | None, json: bool, **options: Any) -> None:
             before = ctx.obj if isinstance(ctx.obj, dict) else {}
@@ -147,7 +171,7 @@ def command(
         ]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        app.command(name, help=_help(function, examples))(run)
+        app.command(name, cls=Words, help=_help(function, examples))(run)
         return function
 
     return register
@@ -163,7 +187,7 @@ def _tried(out: Output, work: Callable[[], None]) -> None:
     out.begin()
     try:
         work()
-    except (typer.Exit, typer.Abort, _UsageError, BrokenPipeError):
+    except (typer.Exit, typer.Abort, _UsageError, Unwritten):
         raise
     except Exception as exc:
         if os.environ.get(TRACEBACK):

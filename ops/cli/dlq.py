@@ -6,6 +6,8 @@ Read from the rows of failed jobs, which outlive their messages in the dead-lett
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,7 @@ import typer
 from ops.cli import job_pages
 from ops.cli.command import Asked, command, group
 from ops.cli.jobs import Id, job_of, whole_id
-from ops.cli.moments import moment_of
+from ops.cli.moments import WHEN, back_to
 from ops.cli.show import Column, ago, count, plain, styled, table
 from ops.cli.trouble import problem_of
 from shared.core import cohort
@@ -37,10 +39,10 @@ SignatureOption = Annotated[
 ]
 TenantOption = Annotated[str | None, typer.Option("--tenant", "-t", show_default=False, help="Of this tenant.")]
 SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", show_default=False, help="Failed at or after; ISO 8601, zoned.")
+    str | None, typer.Option("--since", metavar="TIME", show_default=False, help=f"Failed at or after. {WHEN}.")
 ]
 UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", show_default=False, help="Failed before; ISO 8601, zoned.")
+    str | None, typer.Option("--until", metavar="TIME", show_default=False, help=f"Failed before. {WHEN}.")
 ]
 
 
@@ -65,7 +67,7 @@ def list_cohorts(
     says so: replay it, or dismiss it, while that is possible.
     """
     stage = asked.stage()
-    found = find(asked, stage, chosen_of(lane, category, signature, tenant, since, until))
+    found = find(asked, stage, chosen_of(stage.clock.now(), lane, category, signature, tenant, since, until))
     now = stage.clock.now()
     listed = cohort.cohorts(found.jobs, now, by_tenant=by_tenant)
     soon = sum(one.expires_soon for one in listed)
@@ -150,16 +152,25 @@ def export(
 ) -> None:
     """Write failed jobs to a file, one JSON line each: ids, codes and times, nothing a customer wrote."""
     stage = asked.stage()
-    found = find(asked, stage, chosen_of(lane, category, signature, tenant, since, until))
-    # Never over a file that is there: an export is kept as evidence.
-    with Path(to).open("x", encoding="utf-8") as stream:
-        for job in found.jobs:
-            stream.write(json.dumps(exported(job), separators=(",", ":")) + "\n")
+    found = find(asked, stage, chosen_of(stage.clock.now(), lane, category, signature, tenant, since, until))
+    _export(found.jobs, Path(to))
     if asked.out.json:
         asked.out.document({"exported": len(found.jobs), "to": to, **_unread(found)})
         return
     asked.out.say(styled(f"{len(found.jobs):,} failed jobs of lane {lane} are in {to}.", "green"))
     _warn_unread(asked, found)
+
+
+def _export(jobs: Sequence[Job], to: Path) -> None:
+    """Never over a file that is there: an export is kept as evidence. A part of one is none, and does not stay."""
+    stream = to.open("x", encoding="utf-8")
+    try:
+        with stream:
+            for job in jobs:
+                stream.write(json.dumps(exported(job), separators=(",", ":")) + "\n")
+    except OSError as exc:
+        to.unlink(missing_ok=True)
+        raise OSError(exc.errno, exc.strerror, str(to)) from None
 
 
 @command(app, "dismiss", examples=('penstock dlq dismiss 3d0a… 77b1… --why "the customer withdrew it"',))
@@ -222,6 +233,7 @@ def exported(job: Job) -> dict[str, Any]:
 
 
 def chosen_of(
+    now: datetime,
     lane: str,
     category: Category | None,
     signature: str | None,
@@ -236,8 +248,8 @@ def chosen_of(
         category=category,
         signature=signature,
         tenant=tenant,
-        since=None if since is None else moment_of("since", since),
-        until=None if until is None else moment_of("until", until),
+        since=None if since is None else back_to("since", since, now),
+        until=None if until is None else back_to("until", until, now),
         job_id=None if job_id is None else whole_id(job_id),
     )
 

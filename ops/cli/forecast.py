@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops.cli.command import Asked
-from ops.cli.show import NOTHING, pairs, span, styled
+from ops.cli.show import NOTHING, pairs, soon, styled
 from shared.core.errors import BadInput
 from shared.core.forecast import Forecast, Outlook
 
@@ -52,9 +52,7 @@ def forecast(
     asked.out.say(styled(sentence(found, now), style), "")
 
     def when(moment: datetime | None) -> str:
-        return (
-            NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC, in {span((moment - now).total_seconds())}"
-        )
+        return NOTHING if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC, {soon(moment, now)}"
 
     asked.out.say(
         pairs(
@@ -89,4 +87,4 @@ def sentence(found: Forecast, now: datetime) -> str:
         case Outlook.WILL_NOT_DRAIN:
             return f"It will not drain: as many come as are done, or more; limited by {found.limited_by}."
     assert found.by is not None
-    return f"Clears by {found.by:%H:%M:%S} UTC, in {span((found.by - now).total_seconds())}."
+    return f"Clears by {found.by:%H:%M:%S} UTC, {soon(found.by, now)}."

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops.cli.command import Asked, command, group
-from ops.cli.moments import span_of
+from ops.cli.moments import WHEN, back_to
 from ops.cli.running import DEFAULT, LOCAL_NAME, needed
 from ops.cli.show import ago, pairs, plain, styled, table
+from ops.cli.trouble import Problem
 from shared.contract import names
 from shared.core.errors import BadInput
 
@@ -78,11 +79,11 @@ def status(
         str | None, typer.Option("--name", metavar="NAME", show_default=False, help="Only this one.")
     ] = None,
 ) -> None:
-    """Show the local stacks that run. Ends with 1 when none does. In JSON: one line a stack."""
+    """Show the local stacks that run. Ends with 1 when none does. In JSON: one line a stack, or the error."""
     from ops.local import stack, state
 
     running = [found for one in ([name] if name else state.names()) if (found := stack.status(name=one))]
-    if asked.out.json:
+    if running and asked.out.json:
         for one in running:
             asked.out.line(_document(one))
     elif running:
@@ -99,8 +100,8 @@ def status(
         ]
         asked.out.say(table(["name", "endpoint", "vendors", "started", "stacks"], rows))
     else:
-        asked.out.say("No local stack runs. Start one with `penstock local up`.")
-    if not running:
+        which = f"no local stack {name}" if name else "no local stack"
+        asked.out.fail(Problem(code="not_running", field="", problem=f"{which} runs; start one: `penstock local up`"))
         raise typer.Exit(1)
 
 
@@ -162,9 +163,7 @@ def logs(
         str | None,
         typer.Argument(metavar="FUNCTION", show_default=False, help="Such as stream or support-worker."),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="SPAN", show_default=False, help="Such as 90s or 5m.")
-    ] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", show_default=False, help=f"{WHEN}.")] = None,
     name: Which = None,
 ) -> None:
     """Show what the functions of a local stack wrote, oldest first. In JSON: one line a line."""
@@ -180,7 +179,7 @@ def logs(
             prefix = names.function(running.stage, "")
             short = ", ".join(one.removeprefix(prefix) for one in known)
             raise BadInput("function", f"is not one of this stack's: {short}")
-    start = None if since is None else datetime.now(UTC) - span_of("since", since)
+    start = None if since is None else back_to("since", since, datetime.now(UTC))
     with asked.out.working("reading logs"):
         lines = [line for one in wanted for line in stack.logs(running.name, one, start)]
     lines.sort(key=lambda line: line.at)

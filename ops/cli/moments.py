@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from shared.core import moment
 from shared.core.errors import BadInput
 
+WHEN = "A time with its zone, or how long ago: 2026-05-01T21:00Z, 3h"
+"""What every option takes that says since when."""
 _SPAN = re.compile(r"(\d{1,7})\s*(s|m|min|h|d)")
 _UNIT = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
@@ -20,6 +22,16 @@ def moment_of(field: str, text: object) -> datetime:
         return moment.parse(text)
     except ValueError as exc:
         raise BadInput(field, f"{exc}; write it as 2026-05-01T09:00Z") from None
+
+
+def back_to(field: str, text: str, now: datetime) -> datetime:
+    """A time in the past: the time itself, or how long ago it was."""
+    if _SPAN.fullmatch(text.strip().lower()) is not None:
+        return now - span_of(field, text)
+    try:
+        return moment_of(field, text)
+    except BadInput:
+        raise BadInput(field, f"must be {WHEN[0].lower()}{WHEN[1:]}") from None
 
 
 def span_of(field: str, text: str) -> timedelta:

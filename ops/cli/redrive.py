@@ -73,7 +73,7 @@ def plan(
 
     stage = asked.stage()
     spec = stage.lane(lane)
-    chosen = chosen_of(lane, category, signature, tenant, since, until, job)
+    chosen = chosen_of(stage.clock.now(), lane, category, signature, tenant, since, until, job)
     if job is not None and any(value is not None for value in (category, signature, tenant, since, until)):
         raise typer.BadParameter("--job is a plan of one: no other choice goes with it")
     if rate is not None and not native:

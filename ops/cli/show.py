@@ -212,6 +212,12 @@ def ago(moment: datetime | None, now: datetime) -> str:
     return f"{span(round(seconds))} ago" if seconds > 0 else f"in {span(round(-seconds))}"
 
 
+def soon(moment: datetime, now: datetime) -> str:
+    """How soon something is expected: what was expected just now is still to come, at any moment."""
+    seconds = (moment - now).total_seconds()
+    return "at any moment" if seconds < 1 else f"in {span(seconds)}"
+
+
 def span(seconds: float) -> str:
     """A length of time in the one unit that says most: `40 ms`, `1.4 s`, `12 s`, `5 min`, `3 h`, `9 d`."""
     if 0 < seconds < 1:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ops.cli.command import Asked
-from ops.cli.moments import moment_of, span_of
+from ops.cli.moments import WHEN, back_to
 from ops.cli.show import plain, styled, table
 from shared.contract import names
 from shared.core.errors import BadInput
@@ -38,12 +38,13 @@ FILES = ("report.md", "report.json", "timeline.svg")
 
 def validate(
     asked: Asked,
-    lane: Annotated[str, typer.Argument(metavar="LANE", help="The lane that had the incident.", show_default=False)],
+    lane: Annotated[
+        str,
+        typer.Argument(metavar="LANE", help="The lane that had the incident.", show_default=False),
+    ],
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", metavar="T", help="A time, or how long ago: 2026-05-01T21:00Z, 3h.", show_default=False
-        ),
+        typer.Option("--since", metavar="T", help=f"{WHEN}.", show_default=False),
     ] = None,
     until: Annotated[
         str | None,
@@ -141,8 +142,8 @@ def _span(
     from shared.usecases.validate import chosen
 
     now = stage.clock.now()
-    begins = None if since is None else _moment("since", since, now)
-    ends = None if until is None else _moment("until", until, now)
+    begins = None if since is None else back_to("since", since, now)
+    ends = None if until is None else back_to("until", until, now)
     if begins is None and incident is None:
         raise typer.BadParameter("give --since, or the incident with --incident")
     if begins is None:
@@ -151,13 +152,6 @@ def _span(
         begins = meant.opened_at - LEEWAY
         ends = ends or (None if meant.closed_at is None else min(now, meant.closed_at + LEEWAY))
     return begins, min(ends or now, now)
-
-
-def _moment(field: str, text: str, now: datetime) -> datetime:
-    try:
-        return now - span_of(field, text)
-    except BadInput:
-        return moment_of(field, text)
 
 
 def _validator(stage: Stage, lane: LaneSpec, tell: Any) -> Any:

@@ -111,7 +111,9 @@ def test_bad_name_is_refused(penstock: Any) -> None:
 
 def test_down_and_status(penstock: Any, stacks: Stacks) -> None:
     """Status lists what runs and ends with 1 when nothing does; down says whether there was anything to stop."""
-    assert "penstock local up" in penstock("local", "status", code=1).out
+    assert "penstock local up" in penstock("local", "status", code=1).err
+    assert penstock("local", "status", "--json", code=1).document["error"]["code"] == "not_running"
+    assert "no local stack two" in penstock("local", "status", "--name", "two", code=1).err
     stacks.add("default")
     stacks.add("two")
     assert [one["name"] for one in penstock("local", "status", "--json").lines] == ["default", "two"]

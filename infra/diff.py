@@ -92,7 +92,7 @@ def _remembers(resource: Mapping[str, Any]) -> bool:
 
 def current(stage: str) -> release.Templates:
     """The stage's templates as this version makes them. Code does not count, so none needs to be built."""
-    spec = load_stage(stage)
+    spec = load_stage(stage, for_show=True)
     with tempfile.TemporaryDirectory() as folder:
         packages = Packages.placeholders(Path(folder) / "build", (*names.ENGINE_FUNCTIONS, names.INTAKE, *spec.lanes))
         # Reminders are for whoever deploys.

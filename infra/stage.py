@@ -13,7 +13,8 @@ from shared.contract import env, names
 from shared.core.account import is_amount
 from shared.core.errors import BadInput
 from shared.core.lane import LaneSpec
-from shared.core.stage import STAGES, StageSpec
+from shared.core.stage import KEPT_STAGES, STAGES, StageSpec
+from shared.core.vendor import is_for_show
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "config"
@@ -24,19 +25,27 @@ SIMULATED_PATHS = {"helpdesk": "/helpdesk", "openai": "/openai/v1"}
 
 
 def load_stage(
-    name: str, *, vendor_url: str | None = None, config: Path = CONFIG, environ: Mapping[str, str] | None = None
+    name: str,
+    *,
+    vendor_url: str | None = None,
+    config: Path = CONFIG,
+    environ: Mapping[str, str] | None = None,
+    for_show: bool = False,
 ) -> StageSpec:
     """The stage's settings, checked. `vendor_url` points every vendor at the simulator (stage local only).
-    `environ` may set limits for this deploy: `EXTRACTION_RATE_LIMIT_RPM`, `EXTRACTION_RATE_LIMIT_TPM`."""
+    `environ` may set limits for this deploy: `EXTRACTION_RATE_LIMIT_RPM`, `EXTRACTION_RATE_LIMIT_TPM`.
+    `for_show` is for whoever looks at templates and deploys none: the hosts of the examples will do."""
     if name not in STAGES:
         raise BadInput("stage", f"must be one of {', '.join(STAGES)}")
     spec = StageSpec.from_mappings(name, _read(config / DEFAULTS), _read(config / f"{name}.yaml"))
     _check_secrets(spec)
+    if vendor_url and name != "local":
+        raise BadInput("vendor_url", "is for the stage local: other stages name their vendors in config/")
+    if not for_show:
+        _check_hosts(spec)
     spec = _limited(spec, environ or {})
     if not vendor_url:
         return spec
-    if name != "local":
-        raise BadInput("vendor_url", "is for the stage local: other stages name their vendors in config/")
     base = vendor_url.rstrip("/")
     vendors = {
         vendor: replace(settings, base_url=base + _simulated_path(vendor, settings.kind))
@@ -85,6 +94,18 @@ def _simulated_path(vendor: str, kind: str) -> str:
     if kind not in SIMULATED_PATHS:
         raise BadInput(f"vendors.{vendor}.kind", f"has no simulator; one of {', '.join(SIMULATED_PATHS)} has")
     return SIMULATED_PATHS[kind]
+
+
+def _check_hosts(spec: StageSpec) -> None:
+    """A stage that serves customers calls vendors that there are; an example's host may be anybody's one day."""
+    if spec.name not in KEPT_STAGES:
+        return
+    for vendor in sorted({vendor for lane in spec.lanes.values() for vendor in lane.vendors}):
+        if is_for_show(spec.vendors[vendor].base_url):
+            raise BadInput(
+                f"vendors.{vendor}.base_url",
+                f"is the host of an example, or this machine: write the vendor's own into config/{spec.name}.yaml",
+            )
 
 
 def _check_secrets(spec: StageSpec) -> None:

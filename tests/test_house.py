@@ -24,7 +24,7 @@ SDKS = (
     *("boto3", "botocore", "httpx", "httpx2", "openai", "mypy_boto3_dynamodb", "mypy_boto3_lambda"),
     *("mypy_boto3_s3", "mypy_boto3_sqs", "mypy_boto3_sts"),
 )
-CONFIGURATION = ("shared.core.lane", "shared.core.account", "shared.core.stage", "shared.core.errors")
+CONFIGURATION = tuple(f"shared.core.{noun}" for noun in ("lane", "account", "vendor", "stage", "errors"))
 
 
 @dataclass(frozen=True)

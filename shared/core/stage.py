@@ -17,6 +17,8 @@ from shared.core.vendor import VendorSpec
 from shared.core.vendor_cost import Prices, check_priced
 
 STAGES = ("local", "dev", "stage", "prod")
+KEPT_STAGES = ("stage", "prod")
+"""Those whose data somebody misses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +130,7 @@ class StageSpec:
                 **values,
             },
         )
+        _check_kept(spec)
         _check_accounts(spec)
         _check_minutes(spec)
         for lane in lanes.values():
@@ -138,6 +141,18 @@ class StageSpec:
                 if vendor not in vendors:
                     raise BadInput(f"lanes.{lane.name}.vendors", f"names {vendor!r}, which vendors does not define")
         return spec
+
+
+def _check_kept(spec: StageSpec) -> None:
+    """What customers depend on outlives its stacks."""
+    for setting in ("retain", "reserved_concurrency", "metrics_alarms"):
+        told: object = getattr(spec, setting)
+        if not isinstance(told, bool):
+            raise BadInput(setting, "must be true or false")
+    if spec.name in KEPT_STAGES and not spec.retain:
+        raise BadInput(
+            "retain", f"must stay true in {spec.name}: without it, tables, keys and texts go with their stack"
+        )
 
 
 def _check_accounts(spec: StageSpec) -> None:

@@ -32,6 +32,10 @@ class VendorSpec:
             raise BadInput(f"{where}.lookup", f"must be one of {', '.join(Lookup)}")
         if not _is_safe(self.base_url):
             raise BadInput(f"{where}.base_url", "must start with https:// (http only on this machine)")
+        if set("@?#") & set(self.base_url):
+            raise BadInput(
+                f"{where}.base_url", "must have no user, query or fragment: put a token into the secret of the lane"
+            )
         window: object = self.dedupe_window_s
         if not isinstance(window, int) or isinstance(window, bool) or window < 0:
             raise BadInput(f"{where}.dedupe_window_s", "must be a whole number of seconds, or 0")
@@ -39,6 +43,17 @@ class VendorSpec:
             value = getattr(self, setting)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 60:
                 raise BadInput(f"{where}.{setting}", "must be a number of seconds above 0, at most 60")
+
+
+def is_for_show(address: str) -> bool:
+    """True for an address that nobody can own (RFC 2606, RFC 6761), or that is on this machine: nothing to send to."""
+    host = (urlsplit(address).hostname or "").rstrip(".").lower()
+    return (
+        host.split(".")[-1] in ("example", "invalid", "test", "localhost")
+        or ".".join(host.split(".")[-2:]) in ("example.com", "example.net", "example.org")
+        or host == "::1"
+        or host.startswith("127.")
+    )
 
 
 def _is_safe(address: object) -> bool:

@@ -136,7 +136,7 @@ def stages(synthesize: Synthesize) -> Stages:
 
     @cache
     def stage(name: str) -> Synthesized:
-        return synthesize(load_stage(name))
+        return synthesize(load_stage(name, for_show=True))
 
     return stage
 

@@ -69,7 +69,7 @@ def test_the_variables_set_the_limits_and_the_defaults_stand_in_config(
     stage: str, environ: dict[str, str], expected: tuple[int, int]
 ) -> None:
     """60 and 30,000 unless `EXTRACTION_RATE_LIMIT_RPM` or `EXTRACTION_RATE_LIMIT_TPM` says otherwise."""
-    spec = load_stage(stage, environ=environ)
+    spec = load_stage(stage, environ=environ, for_show=True)
     assert limits(spec) == expected
     assert limits(spec, "helpdesk") == (600, None)
 

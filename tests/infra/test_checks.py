@@ -22,7 +22,7 @@ WRITTEN_BY_THE_CDK = {"W3005"}
 @pytest.fixture(scope="module")
 def raw(synthesize: Synthesize) -> Synthesized:
     """prod with nothing acknowledged."""
-    return synthesize(load_stage("prod"), acknowledge=False)
+    return synthesize(load_stage("prod", for_show=True), acknowledge=False)
 
 
 def test_nag_and_validation_pass(every_stage: Synthesized) -> None:

@@ -137,7 +137,7 @@ def test_a_new_lane_is_one_entry(synthesize: Synthesize) -> None:
     """A second lane with an underscore in its name and no secret deploys beside the first and meets every rule."""
     from infra.rules.registry import check
 
-    spec = load_stage("prod")
+    spec = load_stage("prod", for_show=True)
     second = LaneSpec(name="my_lane", tasks=("do_it",), vendors=("openai",))
     both = synthesize(replace(spec, lanes={**spec.lanes, "my_lane": second}), thorough=False)
     assert both.queue(names.queue("prod", "my_lane")).stack == "Lane-my-lane"
@@ -147,7 +147,7 @@ def test_a_new_lane_is_one_entry(synthesize: Synthesize) -> None:
 
 def test_a_lane_may_not_be_called_like_the_engine(synthesize: Synthesize) -> None:
     """Its package would be the engine's; the sentence says so."""
-    spec = load_stage("prod")
+    spec = load_stage("prod", for_show=True)
     lane = LaneSpec(name="sweeper", tasks=("do_it",))
     with pytest.raises(ValueError, match=r"lanes\.sweeper: the engine has a function of that name"):
         synthesize(replace(spec, lanes={"sweeper": lane}), thorough=False)

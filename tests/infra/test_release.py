@@ -45,7 +45,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A release of its own, of a project whose templates are small."""
     for function in (release.read, release.write, release.version, release.name, release.digest, release.is_whole):
         monkeypatch.setattr(function, "__defaults__", (tmp_path,))
-    templates = {part: {"Resources": {}} for part in ("State", *map(naming.lane_part, load_stage("prod").lanes))}
+    templates = {
+        part: {"Resources": {}} for part in ("State", *map(naming.lane_part, load_stage("prod", for_show=True).lanes))
+    }
     monkeypatch.setattr(diff, "current", lambda stage: templates)
     return tmp_path
 
@@ -56,7 +58,7 @@ def test_a_version_is_recorded_once(
     """With every stage and every lane of it; again only under a later version."""
     monkeypatch.setattr(diff, "project_version", lambda: "0.9.0")
     assert diff.main(["--accept"]) == 0
-    lanes = {naming.lane_part(lane) for lane in load_stage("prod").lanes}
+    lanes = {naming.lane_part(lane) for lane in load_stage("prod", for_show=True).lanes}
     assert all(lanes < set(release.read(stage)) for stage in STAGES)
     assert (release.version(), release.is_whole()) == ("0.9.0", True)
     assert diff.main(["--accept"]) == 1

@@ -31,7 +31,7 @@ R16 = {
 @pytest.mark.parametrize("stage", R16)
 def test_a_stage_has_the_numbers_of_its_contract(stage: str) -> None:
     """The worker's cadence and a run's limits, which hold for the submitter, too: one table serves both."""
-    lane = load_stage(stage).lanes[LANE]
+    lane = load_stage(stage, for_show=True).lanes[LANE]
     run = lane.run
     assert run is not None
     backoff = run.retry_backoff_seconds
@@ -62,7 +62,7 @@ def test_where_no_stage_is_named_the_base_values_hold() -> None:
 @pytest.mark.parametrize("stage", R16)
 def test_batches_are_submitted_and_collected_at_fixed_times(stage: str) -> None:
     """Every 15 and every 30 minutes, in every stage but local."""
-    runs = load_stage(stage).lanes[LANE].runs
+    runs = load_stage(stage, for_show=True).lanes[LANE].runs
     assert (runs["batch_submitter"], runs["batch_collector"]) == (900, 1800)
     assert set(runs) == {"batch_submitter", "batch_collector", "worker"}
 
@@ -71,7 +71,7 @@ def test_batches_are_submitted_and_collected_at_fixed_times(stage: str) -> None:
 @pytest.mark.parametrize("stage", ["local", *R16])
 def test_the_shipped_policy_decides_by_facts(stage: str) -> None:
     """In batches, unless somebody waits for the answer; with a version."""
-    policy = load_stage(stage).lanes[LANE].router
+    policy = load_stage(stage, for_show=True).lanes[LANE].router
     assert policy is not None
     for surface, mode in ((Surface.WEEKLY_HARMONY, Mode.BATCH), (Surface.DIRECT_MESSAGE, Mode.ASYNC)):
         decided = route(RewriteFacts.from_mapping(facts(1, surface=surface.value)), policy)

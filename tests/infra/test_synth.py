@@ -7,16 +7,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from infra import naming
 from infra.main import main
 from infra.packages import MissingPackage, Packages
-from infra.stage import ROOT, load_stage
+from infra.stage import CONFIG, DEFAULTS, ROOT, load_stage
 from shared.contract import names
 from shared.core.errors import BadInput
-from shared.core.stage import STAGES
+from shared.core.stage import STAGES, merged
 from tests.infra.conftest import Stages, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
@@ -48,9 +50,9 @@ def synth(stage: str, *, build: Path, out: Path, **context: str) -> subprocess.C
 
 def test_the_app_needs_nothing_of_aws(tmp_path: Path) -> None:
     """With an empty environment the app writes a template per stack, under the stack names of the contract."""
-    functions = (*names.ENGINE_FUNCTIONS, names.INTAKE, *load_stage("prod").lanes)
+    functions = (*names.ENGINE_FUNCTIONS, names.INTAKE, *load_stage("dev").lanes)
     Packages.placeholders(tmp_path / "build" / "lambda", functions)
-    done = synth("prod", build=tmp_path / "build", out=tmp_path / "out")
+    done = synth("dev", build=tmp_path / "build", out=tmp_path / "out")
     assert done.returncode == 0, done.stderr
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     stacks = {
@@ -58,8 +60,8 @@ def test_the_app_needs_nothing_of_aws(tmp_path: Path) -> None:
         for name, artifact in manifest["artifacts"].items()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    lanes = {part(lane) for lane in load_stage("prod").lanes for part in (naming.lane_part, naming.lane_watch_part)}
-    assert stacks == {names.stack("prod", part) for part in {"State", "Control", "Watch"} | lanes}
+    lanes = {part(lane) for lane in load_stage("dev").lanes for part in (naming.lane_part, naming.lane_watch_part)}
+    assert stacks == {names.stack("dev", part) for part in {"State", "Control", "Watch"} | lanes}
 
 
 def test_a_missing_package_says_what_to_run(
@@ -110,6 +112,74 @@ def test_a_mistake_in_config_is_named(tmp_path: Path, files: dict[str, str], sen
         (tmp_path / name).write_text(text)
     with pytest.raises(BadInput, match=sentence):
         load_stage("dev", config=tmp_path)
+
+
+def test_a_stage_for_customers_is_not_synthesized_with_the_host_of_an_example(tmp_path: Path) -> None:
+    """As cloned, prod names no help desk: the sentence says which setting, and in which file."""
+    done = synth("prod", build=tmp_path / "build", out=tmp_path / "out")
+    assert done.returncode == 1
+    assert "vendors.helpdesk.base_url: is the host of an example" in done.stderr
+    assert "config/prod.yaml" in done.stderr
+
+
+HOST = "https://desk.acme-support.com/api"
+
+
+@pytest.mark.fault("E5")
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("https://helpdesk.example.com", "https://EXAMPLE.org./v2", "https://a.b.example.net:8443"),
+        *("https://desk.example", "https://desk.invalid", "https://desk.test/api"),
+        *("https://localhost", "http://127.0.0.1:8080", "https://[::1]/"),
+    ],
+)
+def test_an_address_that_nobody_owns_is_for_show(tmp_path: Path, stage: str, address: str) -> None:
+    """Where customers are served, it is refused when the file is read; elsewhere it does no harm."""
+    config = a_config(tmp_path, stage, vendors={"helpdesk": {"base_url": address}})
+    if stage in ("local", "dev"):
+        assert load_stage(stage, config=config).vendors["helpdesk"].base_url == address
+        return
+    with pytest.raises(BadInput, match=rf"vendors\.helpdesk\.base_url.*config/{stage}\.yaml"):
+        load_stage(stage, config=config)
+    assert load_stage(stage, config=config, for_show=True)
+
+
+@pytest.mark.fault("E5")
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "address", ["https://me:hunter2@desk.acme-support.com", f"{HOST}?key=hunter2", f"{HOST}#hunter2"]
+)
+def test_an_address_holds_nothing_but_an_address(tmp_path: Path, stage: str, address: str) -> None:
+    """A user, a query or a fragment is refused in every stage; the sentence does not repeat what may be a token."""
+    config = a_config(tmp_path, stage, vendors={"helpdesk": {"base_url": address}})
+    with pytest.raises(BadInput, match=r"vendors\.helpdesk\.base_url.*no user, query or fragment") as refused:
+        load_stage(stage, config=config)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.fault("K5")
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_customers_depend_on_is_kept(tmp_path: Path, stage: str) -> None:
+    """`retain: false` is for stages whose data nobody misses."""
+    config = a_config(tmp_path, stage, retain=False, vendors={"helpdesk": {"base_url": HOST}})
+    if stage in ("local", "dev"):
+        assert not load_stage(stage, config=config).retain
+        return
+    with pytest.raises(BadInput, match=rf"retain.*must stay true in {stage}"):
+        load_stage(stage, config=config)
+    for word in ("no", 0, None):
+        with pytest.raises(BadInput, match=r"retain.*must be true or false"):
+            load_stage(stage, config=a_config(tmp_path, stage, retain=word, vendors={"helpdesk": {"base_url": HOST}}))
+
+
+def a_config(folder: Path, stage: str, **settings: Any) -> Path:
+    """The shipped files of a stage, with some settings changed."""
+    (folder / DEFAULTS).write_text((CONFIG / DEFAULTS).read_text(encoding="utf-8"))
+    shipped = yaml.safe_load((CONFIG / f"{stage}.yaml").read_text(encoding="utf-8"))
+    (folder / f"{stage}.yaml").write_text(yaml.safe_dump(merged(shipped, settings)))
+    return folder
 
 
 def test_an_unknown_stage_is_refused() -> None:

@@ -224,7 +224,7 @@ def test_a_stage_whose_alarms_reach_nobody_says_so(every_stage: Synthesized) -> 
 def test_one_key_in_the_stage_file_is_an_address(synthesize: Synthesize) -> None:
     """An e-mail subscribes; both Slack ids make a channel that can show and not do; neither warns any more."""
     spec = replace(
-        load_stage("prod"),
+        load_stage("prod", for_show=True),
         alarm_email="on-call@example.com",
         slack_workspace_id="T00000000",
         slack_channel_id="C00000000",

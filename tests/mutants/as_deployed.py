@@ -87,4 +87,28 @@ AS_DEPLOYED = (
         faults=("K5",),
         tests=("tests/infra/test_diff.py",),
     ),
+    Mutant(
+        name="prod_goes_with_its_stack",
+        file="shared/core/stage.py",
+        old="    if spec.name in KEPT_STAGES and not spec.retain:",
+        new='    if spec.name == "stage" and not spec.retain:',
+        faults=("K5",),
+        tests=("tests/infra/test_synth.py",),
+    ),
+    Mutant(
+        name="customers_are_served_by_an_example",
+        file="infra/stage.py",
+        old="    if spec.name not in KEPT_STAGES:\n        return\n",
+        new='    if spec.name != "stage":\n        return\n',
+        faults=("E5",),
+        tests=("tests/infra/test_synth.py",),
+    ),
+    Mutant(
+        name="a_token_in_an_address",
+        file="shared/core/vendor.py",
+        old='    if set("@?#") & set(self.base_url):',
+        new='    if set("@#") & set(self.base_url):',
+        faults=("E5",),
+        tests=("tests/infra/test_synth.py",),
+    ),
 )

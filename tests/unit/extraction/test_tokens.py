@@ -82,7 +82,7 @@ def test_every_stage_lets_a_full_chunk_pass(name: str) -> None:
     """No account of the lane is smaller than one call, and an attempt has the time to begin one."""
     from functions.extraction.tasks import CALL_S
 
-    stage = load_stage(name)
+    stage = load_stage(name, for_show=True)
     lane = stage.lanes["extraction"]
     assert min(lane.job_timeout_s, lane.function_timeout_s * 0.8) / 2 > CALL_S
     for account in (stage.accounts[name] for name in lane.accounts):

@@ -20,21 +20,41 @@ Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with 
 
 @command(app, "cancel", examples=('penstock jobs cancel 3d0a… --why "sent by hand"',))
 def cancel(asked: Asked, job_id: Id, why: Why) -> None:
-    """Withdraw a job that has not begun to send. A failed job is dismissed by this, too."""
+    """Withdraw a job that has not begun to send. A failed job is dismissed by this, too.
+
+    A running one is taken back, and canceled once its worker is certainly gone: the command waits for that, a few
+    minutes at most. Stopped while it waits, it can be given again.
+    """
+    from shared.core.errors import BadInput
     from shared.usecases import steer
 
     stage = asked.stage()
-    after = steer.cancel(
-        whole_id(job_id),
-        by=stage.caller.arn,
-        why=why,
-        jobs=stage.jobs,
-        effects=stage.effects,
-        history=stage.history,
-        lanes=stage.lanes,
-        clock=stage.clock,
-    )
-    _moved(asked, after, f"canceled {after.job_id}")
+
+    def ask() -> steer.Withdrawal:
+        return steer.cancel(
+            whole_id(job_id),
+            by=stage.caller.arn,
+            why=why,
+            jobs=stage.jobs,
+            effects=stage.effects,
+            history=stage.history,
+            lanes=stage.lanes,
+            clock=stage.clock,
+        )
+
+    answer = ask()
+    if answer.begun:
+        raise BadInput(
+            "job",
+            f"{answer.job.job_id} is not canceled: its worker had just begun {', '.join(answer.begun)}. It is held,"
+            f" and its next attempt, {_when(answer.job, stage)}, finds out what came of it",
+        )
+    while answer.again_at is not None:
+        wait_s = max(0.0, (answer.again_at - stage.clock.now()).total_seconds())
+        with asked.out.working(f"waiting for its worker to be gone, {ago(answer.again_at, stage.clock.now())}"):
+            stage.clock.sleep(wait_s)
+        answer = ask()
+    _moved(asked, answer.job, f"canceled {answer.job.job_id}")
 
 
 @command(

@@ -91,16 +91,6 @@ def is_due(job: Job, now: datetime) -> bool:
     return job.not_before_at is None or job.not_before_at <= now + timedelta(seconds=DUE_SLACK_S)
 
 
-def is_stale(job: Job, lane: LaneSpec, now: datetime) -> bool:
-    """True when the claim is so old that its worker cannot be running any more."""
-    return job.status is Status.PROCESSING and claimed_since(job) + timedelta(seconds=lane.claim_timeout_s) <= now
-
-
-def claimed_since(job: Job) -> datetime:
-    """When the present claim was made; a row from before that was noted was last written by its claim."""
-    return job.claimed_at or job.updated_at
-
-
 def is_poison(job: Job, receive_count: int, poison_receives: int) -> bool:
     """True for a message that keeps coming back although its job was claimed before this time.
 

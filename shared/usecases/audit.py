@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.contract import metrics
-from shared.core import lifecycle
+from shared.core import lifecycle, liveness
 from shared.core.batch_ports import BatchStore
 from shared.core.errors import UnreadableRow
 from shared.core.job import Job, Status
@@ -148,11 +148,11 @@ class Auditor:
         untouched = now - job.updated_at >= timedelta(seconds=untouched_s)
         if job.status is Status.QUEUED and not job.waits and untouched and lifecycle.is_due(job, now):
             return Fault.NO_MESSAGE if lane.run is None else Fault.NOT_IN_LINE
-        if job.status is Status.PROCESSING and lane.run is None and lifecycle.is_stale(job, lane, now):
+        if job.status is Status.PROCESSING and lane.run is None and liveness.is_stale(job, lane, now):
             # The claims of runs stand in the index, where the sweeper finds them; it knows which of them a batch has.
             # A message still under its visibility time-out will rescue it; wait for two of them.
             rescue_s = lane.claim_timeout_s + 2 * lane.visibility_s
-            if now - lifecycle.claimed_since(job) >= timedelta(seconds=rescue_s):
+            if now - liveness.claimed_since(job) >= timedelta(seconds=rescue_s):
                 return Fault.DEAD_CLAIM
         return None
 

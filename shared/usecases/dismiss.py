@@ -10,7 +10,7 @@ from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.ports import Clock, EffectStore, History, JobStore
 from shared.usecases.persist import persist
-from shared.usecases.steer import note, reason_of
+from shared.usecases.steer import check_gone, note, reason_of
 
 
 def dismiss(
@@ -34,6 +34,7 @@ def dismiss(
     lane = lanes.get(job.lane)
     if lane is None:
         raise UnknownLane(job.lane, tuple(sorted(lanes)))
+    check_gone(job, lane, clock.now())
     if any(row.open for row in persist(lambda: effects.of_job(job_id), clock)):
         raise BadInput("job", f"{job_id} has an effect nobody knows the end of: use `penstock jobs resolve` first")
     after = lifecycle.canceled(job, lane, by, clock.now())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.core import lifecycle
+from shared.core import liveness
 from shared.core.admission import Verdict, View, admit
 from shared.core.effects import EffectRow
 from shared.core.feeding import FeedTrouble
@@ -162,7 +162,7 @@ def _until(job: Job, now: datetime) -> str:
 
 def _claimed(job: Job, view: View, now: datetime) -> tuple[datetime, str]:
     since = job.claimed_at or job.updated_at
-    if lifecycle.is_stale(job, view.lane, now):
+    if liveness.is_stale(job, view.lane, now):
         if view.lane.run is not None:
             rescue = "the sweeper brings it back, or the next run finds out what became of its batch"
             return since, f"claimed since {iso(since)} by a run that died; {rescue}"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import Enum
 
 from shared.contract import envelope, metrics
-from shared.core import lifecycle
+from shared.core import lifecycle, liveness
 from shared.core.account import AccountSpec
 from shared.core.errors import (
     BadInput,
@@ -153,7 +153,7 @@ def _take(job_id: str, delivery: Delivery, worker: Worker, by: str) -> Job | Ans
     jobs, clock = worker.jobs, worker.clock
     claim = persist(lambda: jobs.claim(job_id, by=by, now=clock.now()), clock)
     seen = None if isinstance(claim, Claimed) else claim.job
-    if seen is not None and lifecycle.is_stale(seen, worker.lane, clock.now()):
+    if seen is not None and liveness.is_stale(seen, worker.lane, clock.now()):
         back = recover(seen, worker.lane, jobs=jobs, effects=worker.effects, clock=clock, telemetry=worker.telemetry)
         if back is None:
             return Answer.RETURN

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from shared.core import lifecycle
+from shared.core import lifecycle, liveness
+from shared.core.effects import EffectRow, EffectState
 from shared.core.errors import BadInput, RowMoved, UnknownLane
 from shared.core.history import HistoryEvent
 from shared.core.job import Job, Status, check_wait, time_after, utc
@@ -17,6 +18,19 @@ from shared.core.ports import Clock, EffectStore, History, JobStore
 from shared.usecases.persist import persist
 
 MAX_WHY = 200
+HELD_FOR_A_CANCEL = timedelta(minutes=10)
+"""How long a job waits for the second half of its cancel, once its worker is gone, before it runs again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """What became of a wish to cancel."""
+
+    job: Job
+    begun: tuple[str, ...] = ()
+    """What its worker began to send before it was stopped: such a job cannot be canceled, it goes on by itself."""
+    again_at: datetime | None = None
+    """When its worker is certainly gone: it is canceled by asking again then. None: it is canceled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +51,40 @@ def cancel(
     history: History,
     lanes: Mapping[str, LaneSpec],
     clock: Clock,
-) -> Job:
-    """Withdraw a job. One with an intent to send is refused: it may have reached the vendor."""
-    job = _job(job_id, jobs)
+) -> Withdrawal:
+    """Withdraw a job for which nothing was done. One that has acted, or may have, is refused with the effects' names.
+
+    From a worker that runs it is taken back: that one can no longer settle it, but what it begins to send in this very
+    moment nobody can stop. What it has begun is named. Nothing begun, the job is held, and is canceled by asking again
+    once every worker that had it is certainly gone.
+    """
+    job, now = _job(job_id, jobs), clock.now()
+    lane, reason = _lane(job, lanes), reason_of(why)
+    after = lifecycle.canceled(job, lane, by, now)
     _not_in_a_run(job)
-    if any(row.open for row in effects.of_job(job_id)):
-        raise BadInput("job", f"{job_id} has an open effect: its outcome must be known before it is canceled")
-    if job.status is Status.PROCESSING and effects.of_job(job_id):
-        raise BadInput("job", f"{job_id} has begun to send and can no longer be canceled")
-    after = lifecycle.canceled(job, _lane(job, lanes), by, clock.now())
-    return _moved(job, after, "cancel", by, why, jobs, history, clock)
+    gone_at = liveness.workers_gone_at(job, lane)
+    if gone_at is None or gone_at <= now or job.status not in (Status.QUEUED, Status.PROCESSING):
+        check_gone(job, lane, now)
+        _nothing_done(job, effects, clock)
+        return Withdrawal(job=_moved(job, after, "cancel", by, why, jobs, history, clock))
+    _nothing_done(job, effects, clock)
+    held, mark, running = job, f"cancel:{by}", job.status is Status.PROCESSING
+    if running or job.blocked_by != mark:
+        hold = lifecycle.taken_back if running else lifecycle.rescheduled
+        held = hold(job, gone_at + HELD_FOR_A_CANCEL, mark, now)
+        _write(job, held, jobs, clock)
+    begun = tuple(row.name for row in _acts(job_id, effects, clock))
+    if held is not job:
+        detail: dict[str, object] = {"was": job.status.value, "why": reason, "until": iso(gone_at), **_named(begun)}
+        note(f"job/{job_id}", "cancel_begun", by, detail, history, clock)
+    return Withdrawal(job=held, begun=begun, again_at=gone_at)
+
+
+def check_gone(job: Job, lane: LaneSpec, now: datetime) -> None:
+    """Refuse to close a job while a worker that had it may still begin to send."""
+    gone_at = liveness.workers_gone_at(job, lane)
+    if gone_at is not None and now < gone_at:
+        raise BadInput("job", f"{job.job_id}: a worker may still begin to send it; again after {iso(gone_at)}")
 
 
 def schedule(
@@ -106,9 +144,7 @@ def reset_to_pending(
     after = lifecycle.taken_back(job, at, f"reset:{by}", now)
     _write(job, after, jobs, clock)
     begun = _open_effects(job_id, effects, clock)
-    detail: dict[str, object] = {"was": job.status.value, "why": reason, "until": iso(at)}
-    if begun:
-        detail["begun"] = list(begun)
+    detail: dict[str, object] = {"was": job.status.value, "why": reason, "until": iso(at), **_named(begun)}
     note(f"job/{job_id}", "reset", by, detail, history, clock)
     return TakenBack(job=after, begun=begun)
 
@@ -137,6 +173,29 @@ def _write(before: Job, after: Job, jobs: JobStore, clock: Clock) -> None:
         persist(lambda: jobs.move(before, after), clock)
     except RowMoved:
         raise BadInput("job", f"{before.job_id} changed meanwhile; look at it again") from None
+
+
+def _nothing_done(job: Job, effects: EffectStore, clock: Clock) -> None:
+    """Canceled means that nothing was done: an effect that stands, or may stand, is no such thing. A failed job is
+    closed over what it did; only what nobody knows must be known first."""
+    acts = _acts(job.job_id, effects, clock)
+    if any(row.open for row in acts):
+        raise BadInput("job", f"{job.job_id} has an open effect: its outcome must be known before it is canceled")
+    if acts and job.status is not Status.FAILED:
+        raise BadInput(
+            "job",
+            f"{job.job_id} has made {', '.join(row.name for row in acts)} and can no longer be canceled: it ends by"
+            " itself, or close the switch of its task or its tenant",
+        )
+
+
+def _acts(job_id: str, effects: EffectStore, clock: Clock) -> list[EffectRow]:
+    """What stands at a vendor, or may."""
+    return [row for row in persist(lambda: effects.of_job(job_id), clock) if row.state is not EffectState.REFUSED]
+
+
+def _named(begun: tuple[str, ...]) -> dict[str, object]:
+    return {"begun": list(begun)} if begun else {}
 
 
 def _open_effects(job_id: str, effects: EffectStore, clock: Clock) -> tuple[str, ...]:

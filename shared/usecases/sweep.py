@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shared.core import lifecycle
+from shared.core import lifecycle, liveness
 from shared.core.batch import BatchState
 from shared.core.batch_ports import BatchStore
 from shared.core.errors import UnreadableRow
@@ -83,7 +83,7 @@ def _dead_claims(
         return
     for entry in claims:
         job = _row(entry, claims, jobs, clock, telemetry)
-        if job is not None and lifecycle.is_stale(job, lane, now) and (job.job_id, job.fence) not in kept:
+        if job is not None and liveness.is_stale(job, lane, now) and (job.job_id, job.fence) not in kept:
             yield job
         else:
             claims.passed.add(entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shared.contract import envelope
-from shared.core import lifecycle
+from shared.core import lifecycle, liveness
 from shared.core.errors import UnreadableRow
 from shared.core.job import Category, Job, Status
 from shared.core.lane import LaneSpec
@@ -104,7 +104,7 @@ class Triage:
         return True
 
     def _claimed(self, job: Job, lane: LaneSpec) -> bool:
-        if not lifecycle.is_stale(job, lane, self.clock.now()):
+        if not liveness.is_stale(job, lane, self.clock.now()):
             return False
         back = recover(job, lane, jobs=self.jobs, effects=self.effects, clock=self.clock, telemetry=self.telemetry)
         return back is not None

@@ -564,7 +564,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="an_older_claim_never_grows_stale",
-        file=LIFECYCLE,
+        file="shared/core/liveness.py",
         old="    return job.claimed_at or job.updated_at",
         new="    return job.claimed_at or job.updated_at.replace(year=2199)",
         reqs=("X8",),

@@ -133,7 +133,7 @@ EDGES: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="a_dead_worker_is_never_seen",
-        file="shared/core/lifecycle.py",
+        file="shared/core/liveness.py",
         old="claimed_since(job) + timedelta(seconds=lane.claim_timeout_s) <= now",
         new="claimed_since(job) + timedelta(seconds=lane.claim_timeout_s) > now",
         reqs=("M9",),

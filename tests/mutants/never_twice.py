@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 MAKE, SETTLE, LIFE = "shared/usecases/make_effect.py", "shared/usecases/settle.py", "shared/core/lifecycle.py"
 PASSAGE, CONCLUDE = "shared/usecases/passage.py", "shared/usecases/conclude.py"
+STEER, STEERED = "shared/usecases/steer.py", ("tests/unit/usecases/test_steer.py",)
 LAW, ROWS = ("tests/unit/usecases/test_never_twice.py",), ("tests/contract/test_effects.py",)
 
 NEVER_TWICE: tuple[Mutant, ...] = (
@@ -225,5 +226,45 @@ NEVER_TWICE: tuple[Mutant, ...] = (
         new='    return row.state is not EffectState.REFUSED and not row.name.startswith(("tag", "assign", "add_tag"))',
         reqs=("C12",),
         tests=("tests/unit/usecases/test_validate.py",),
+    ),
+    Mutant(
+        name="a_cancel_does_not_wait_for_the_worker",
+        file=STEER,
+        old="    if gone_at is None or gone_at <= now or job.status not in (Status.QUEUED, Status.PROCESSING):\n",
+        new="    if gone_at is not None:\n        gone_at = None\n    if gone_at is None:\n",
+        faults=("A4",),
+        tests=STEERED,
+    ),
+    Mutant(
+        name="a_cancel_does_not_look_again",
+        file=STEER,
+        old="    begun = tuple(row.name for row in _acts(job_id, effects, clock))",
+        new="    begun = ()",
+        faults=("A4",),
+        tests=STEERED,
+    ),
+    Mutant(
+        name="a_job_that_has_acted_is_canceled",
+        file=STEER,
+        old="    if acts and job.status is not Status.FAILED:",
+        new="    if acts and job.status is Status.FAILED:",
+        faults=("A4",),
+        tests=STEERED,
+    ),
+    Mutant(
+        name="a_lost_beginning_holds_no_worker",
+        file="shared/core/liveness.py",
+        old="    gone = job.moves[0].at + lasts if len(job.moves) >= KEPT_MOVES else None",
+        new="    gone = None",
+        faults=("A4",),
+        tests=STEERED,
+    ),
+    Mutant(
+        name="a_dismissal_does_not_ask_who_still_sends",
+        file="shared/usecases/dismiss.py",
+        old="    check_gone(job, lane, clock.now())",
+        new="    clock.now()",
+        faults=("A4",),
+        tests=STEERED,
     ),
 )

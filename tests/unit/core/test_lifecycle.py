@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core import lifecycle
+from shared.core import lifecycle, liveness
 from shared.core.errors import IllegalMove
 from shared.core.job import KEPT_MOVES, STATUS_ALIASES, Category, Job, Status, read_status
 from shared.core.lifecycle import MOVES
@@ -143,7 +143,7 @@ def test_a_clock_that_runs_ahead_takes_no_claim_from_a_worker_that_may_run(skew_
     """At the last second of its function, by any clock that is less than half a minute off, a claim is live."""
     lane = a_lane(function_timeout_s=20, visibility_s=400, job_timeout_s=15)
     job = a_job(status=Status.PROCESSING, claimed_at=NOW)
-    assert not lifecycle.is_stale(job, lane, NOW + timedelta(seconds=lane.function_timeout_s + skew_s))
+    assert not liveness.is_stale(job, lane, NOW + timedelta(seconds=lane.function_timeout_s + skew_s))
 
 
 @pytest.mark.req("R9")
@@ -151,9 +151,9 @@ def test_a_clock_that_runs_ahead_takes_no_claim_from_a_worker_that_may_run(skew_
 def test_a_claim_is_stale_exactly_at_its_timeout(age_s: int) -> None:
     """Function time-out plus thirty seconds: before it the worker may live, from then on it cannot."""
     lane, job = a_lane(function_timeout_s=20), a_job(status=Status.PROCESSING, claimed_at=NOW)
-    assert lifecycle.is_stale(job, lane, NOW + timedelta(seconds=age_s)) == (age_s >= 50)
+    assert liveness.is_stale(job, lane, NOW + timedelta(seconds=age_s)) == (age_s >= 50)
     for status in set(Status) - {Status.PROCESSING}:
-        assert not lifecycle.is_stale(a_job(status=status, claimed_at=NOW), lane, LATER)
+        assert not liveness.is_stale(a_job(status=status, claimed_at=NOW), lane, LATER)
 
 
 @given(receives=st.integers(1, 12), fence=st.integers(1, 5))

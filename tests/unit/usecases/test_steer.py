@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from shared.core import lifecycle
 from shared.core.effects import EffectState
 from shared.core.errors import BadInput, IllegalMove, UnknownLane
-from shared.core.job import Job, Status
+from shared.core.job import KEPT_MOVES, Category, Job, Move, Status
 from shared.usecases import steer
+from shared.usecases.dismiss import dismiss
 from shared.usecases.run_attempt import Answer
 from tests.builders import NOW, a_job, a_ticket, an_effect_row
 from tests.unit.usecases.desk import Desk, Flaky
@@ -24,6 +27,15 @@ def desk() -> Desk:
 
 
 def cancel(desk: Desk, job_id: str, **more: Any) -> Job:
+    """The job after it was canceled, at once or once its worker was gone."""
+    answer = withdraw(desk, job_id, **more)
+    if answer.again_at is None:
+        return answer.job
+    desk.clock.advance_to(answer.again_at)
+    return withdraw(desk, job_id, **more).job
+
+
+def withdraw(desk: Desk, job_id: str, **more: Any) -> steer.Withdrawal:
     values: dict[str, Any] = {"by": "alice", "why": "wrong order", **more}
     return steer.cancel(
         job_id,
@@ -48,8 +60,10 @@ def test_a_job_is_withdrawn_with_who_and_why(desk: Desk, status: Status) -> None
     after = cancel(desk, job.job_id)
     assert desk.job(job.job_id) == after
     assert (after.status, after.moves[-1].reason.endswith(":alice")) == (Status.CANCELED, True)
-    (event,) = desk.history.of(f"job/{job.job_id}", limit=5)
-    assert (event.kind, event.by, event.detail) == ("cancel", "alice", {"was": status.value, "why": "wrong order"})
+    event, *before = desk.history.of(f"job/{job.job_id}", limit=5)
+    was = Status.QUEUED if status is Status.PROCESSING else status
+    assert (event.kind, event.by, event.detail) == ("cancel", "alice", {"was": was.value, "why": "wrong order"})
+    assert [one.kind for one in before] == (["cancel_begun"] if status is Status.PROCESSING else [])
     assert desk.work(a_ticket(job)) is Answer.ACKNOWLEDGE
     assert desk.vendor.requests == 0
 
@@ -73,16 +87,111 @@ def test_a_job_with_an_open_effect_cannot_be_withdrawn(desk: Desk, status: Statu
     assert desk.job(job.job_id) == job
 
 
-def test_a_running_job_that_has_sent_cannot_be_withdrawn(desk: Desk) -> None:
-    """Only before any intent; a queued one with a refused effect may go."""
-    running = desk.put(a_job(key="a", status=Status.PROCESSING))
-    queued = desk.put(a_job(key="b"))
-    for job in (running, queued):
-        row = an_effect_row(job_id=job.job_id, state=EffectState.REFUSED)
-        desk.effects.intend(row)
-    with pytest.raises(BadInput, match="has begun to send"):
-        cancel(desk, running.job_id)
-    assert cancel(desk, queued.job_id).status is Status.CANCELED
+@pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING])
+def test_a_job_whose_every_request_was_refused_may_be_withdrawn(desk: Desk, status: Status) -> None:
+    """Refused means that no vendor has it."""
+    job = desk.put(a_job(status=status))
+    desk.effects.intend(an_effect_row(job_id=job.job_id, state=EffectState.REFUSED))
+    assert cancel(desk, job.job_id).status is Status.CANCELED
+
+
+@pytest.mark.fault("A4")
+@pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING])
+def test_a_job_that_has_acted_cannot_be_withdrawn(desk: Desk, status: Status) -> None:
+    """Canceled means that nothing was done: the effects that were made are named, and the job goes on."""
+    job = desk.put(a_job(status=status))
+    row = an_effect_row(job_id=job.job_id)
+    desk.effects.intend(row)
+    desk.effects.accept(replace(row, state=EffectState.ACCEPTED, vendor_id="v-1"))
+    with pytest.raises(BadInput, match="has made reply and can no longer be canceled"):
+        cancel(desk, job.job_id)
+    assert desk.job(job.job_id) == job
+
+
+@pytest.mark.fault("A4")
+def test_a_cancel_that_races_with_an_intent_names_what_was_begun(desk: Desk) -> None:
+    """The worker begins between the look and the move: the job is taken back, not canceled, and ends by itself."""
+
+    class Beginning(Flaky):
+        def move(self, before: Job, after: Job) -> None:
+            desk.effects.intend(an_effect_row(job_id=before.job_id, intent_at=NOW - timedelta(seconds=1)))
+            self._target.move(before, after)
+
+    jobs, desk.jobs = desk.jobs, Beginning(desk.jobs)  # type: ignore[assignment]
+    job = desk.put(a_job(status=Status.PROCESSING))
+    answer = withdraw(desk, job.job_id)
+    desk.jobs = jobs
+    assert (answer.job.status, answer.begun) == (Status.QUEUED, ("reply",))
+    (event,) = desk.history.of(f"job/{job.job_id}", limit=5)
+    assert (event.kind, event.detail["begun"]) == ("cancel_begun", ["reply"])
+    desk.clock.advance_to(answer.again_at or NOW)
+    with pytest.raises(BadInput, match="has an open effect"):
+        withdraw(desk, job.job_id)
+
+
+@pytest.mark.fault("A4")
+def test_a_running_job_is_canceled_once_its_worker_is_gone(desk: Desk) -> None:
+    """Asked again and again it is held once, with one line in its history, and canceled at that second and not before;
+    a worker that is gone already is not waited for."""
+    job = desk.put(a_job(status=Status.PROCESSING))
+    gone_at = NOW + timedelta(seconds=desk.lane.claim_timeout_s)
+    answers = [withdraw(desk, job.job_id) for _ in range(12)]
+    assert {(answer.job.fence, answer.job.status, answer.again_at) for answer in answers} == {
+        (job.fence + 1, Status.QUEUED, gone_at)
+    }
+    assert [event.kind for event in desk.history.of(f"job/{job.job_id}", limit=5)] == ["cancel_begun"]
+    desk.clock.advance_to(gone_at - timedelta(seconds=1))
+    assert withdraw(desk, job.job_id).again_at == gone_at
+    desk.clock.advance(1)
+    assert withdraw(desk, job.job_id).job.status is Status.CANCELED
+    stale = desk.put(a_job(key="b", status=Status.PROCESSING))
+    desk.clock.advance(desk.lane.claim_timeout_s)
+    assert withdraw(desk, stale.job_id).again_at is None
+    assert desk.job(stale.job_id).status is Status.CANCELED
+
+
+def test_a_cancel_that_is_not_given_again_holds_its_job_for_minutes(desk: Desk) -> None:
+    """Whoever forgot it has canceled nothing: the job runs."""
+    job = desk.put(a_job(status=Status.PROCESSING))
+    gone_at = withdraw(desk, job.job_id).again_at or NOW
+    desk.clock.advance_to(gone_at + timedelta(minutes=8))
+    assert desk.dispatch().sent == 0
+    desk.clock.advance_to(gone_at + steer.HELD_FOR_A_CANCEL)
+    assert desk.dispatch().sent == 1
+
+
+@pytest.mark.fault("A4")
+@pytest.mark.parametrize("since", ["reset", "many moves"])
+def test_a_queued_job_is_held_while_a_worker_may_still_begin(desk: Desk, since: str) -> None:
+    """Taken back a moment ago: its worker may send until its time is over. A history that has lost its beginning may
+    have lost that step."""
+    job = desk.put(a_job(status=Status.PROCESSING, moves=(Move(at=NOW, to=Status.PROCESSING, reason="claim"),)))
+    queued = lifecycle.taken_back(job, NOW, "reset:alice", NOW)
+    for turn in range(KEPT_MOVES if since == "many moves" else 0):
+        queued = lifecycle.rescheduled(queued, NOW, f"turn:{turn}", NOW)
+    desk.jobs.move(job, queued)
+    answer = withdraw(desk, job.job_id)
+    assert (answer.job.status, answer.again_at) == (Status.QUEUED, NOW + timedelta(seconds=desk.lane.claim_timeout_s))
+    assert cancel(desk, job.job_id).status is Status.CANCELED
+
+
+@pytest.mark.fault("A4")
+@pytest.mark.parametrize("then", ["cancel", "dismiss"])
+def test_no_failed_job_is_closed_while_a_worker_may_still_begin(desk: Desk, then: str) -> None:
+    """Taken back a moment ago, and failed since: until when its worker may send is told."""
+    job = desk.put(a_job(status=Status.PROCESSING, moves=(Move(at=NOW, to=Status.PROCESSING, reason="claim"),)))
+    queued = lifecycle.taken_back(job, NOW, "reset:alice", NOW)
+    desk.jobs.move(job, queued)
+    desk.jobs.move(queued, lifecycle.failed_unclaimed(queued, desk.lane, NOW, Category.INFRASTRUCTURE, "x"))
+    verb: Any = {"cancel": steer.cancel, "dismiss": dismiss}[then]
+    stores = {"jobs": desk.jobs, "effects": desk.effects, "history": desk.history, "clock": desk.clock}
+    for at in (NOW, NOW + timedelta(seconds=desk.lane.claim_timeout_s - 1)):
+        desk.clock.advance_to(at)
+        with pytest.raises(BadInput, match="may still begin to send it; again after"):
+            verb(job.job_id, by="alice", why="x", lanes=desk.lanes, **stores)
+    desk.clock.advance(1)
+    verb(job.job_id, by="alice", why="x", lanes=desk.lanes, **stores)
+    assert desk.job(job.job_id).status is Status.CANCELED
 
 
 def test_a_canceled_job_stays_so_when_its_worker_returns(desk: Desk) -> None:
@@ -90,12 +199,14 @@ def test_a_canceled_job_stays_so_when_its_worker_returns(desk: Desk) -> None:
     from shared.core.outcome import Done
 
     def task(job: Job, ctx: object) -> Done:
-        cancel(desk, job.job_id)
+        withdraw(desk, job.job_id)
         return Done("late")
 
     desk.tasks = {"reply": task}
     job = desk.put(a_job())
     assert desk.work(job) is Answer.RETURN
+    desk.clock.advance(desk.lane.claim_timeout_s)
+    cancel(desk, job.job_id)
     assert (desk.job(job.job_id).status, desk.job(job.job_id).result) == (Status.CANCELED, None)
     assert desk.work(job, by="w2/2") is Answer.ACKNOWLEDGE
 

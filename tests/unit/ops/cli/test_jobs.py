@@ -262,6 +262,14 @@ def test_cancel_refuses_what_began_to_send(penstock: Any, deployed: Stage) -> No
     assert standing.status is Status.PROCESSING
 
 
+def test_cancel_waits_until_the_worker_of_a_running_job_is_gone(penstock: Any, deployed: Stage) -> None:
+    """One command: the job is held until nobody can begin to send it, then canceled; both are in the history."""
+    lasts = timedelta(seconds=deployed.lanes["support"].claim_timeout_s)
+    job = stored(deployed, status=Status.PROCESSING, claimed_at=deployed.clock.now() - lasts + timedelta(seconds=1))
+    assert f"canceled {job.job_id}" in penstock("jobs", "cancel", job.job_id, "--why", "sent by hand").out
+    assert {event.kind for event in deployed.history.of(f"job/{job.job_id}", limit=5)} >= {"cancel"}
+
+
 def test_cancel_of_an_ended_job(penstock: Any, deployed: Stage) -> None:
     """What has ended well cannot be canceled."""
     job = stored(deployed, status=Status.COMPLETED)

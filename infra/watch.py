@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from aws_cdk import Annotations, RemovalPolicy, Stack
 from aws_cdk import aws_chatbot as chatbot
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -16,8 +18,16 @@ from infra import alarms, dashboards, naming
 from infra.deployment import Deployment
 from shared.contract import names
 from shared.core.lane import LaneSpec
+from shared.core.stage import ALL_ALARMS, StageSpec
 
 NO_CHANNEL = "penstock:no-alarm-channel"
+ESSENTIAL = frozenset(
+    (
+        *("dead-letters", "effects-unknown", "effects-contradicted", "quarantined", "jobs-repaired", "canary-late"),
+        *("stream-gave-up", "feed-gave-up", "schedule-undelivered", "run-failed", "cost-spike"),
+    )
+)
+"""What a stage with `alarms: essential` rings for: something is lost, unknown, doubled, stands still or costs much."""
 
 
 class WatchStack(Stack):
@@ -36,7 +46,7 @@ class WatchStack(Stack):
         self.email: sns.Subscription | None = None
         self._connect_people()
         dashboards.engine_dashboard(self, "EngineDashboard", stage=self._stage)
-        for spec in alarms.of_engine(self._stage):
+        for spec in _wanted(alarms.of_engine(self._stage), self._stage):
             _alarm(self, spec, stage=self._stage.name, topic=self.topic)
 
     def _topic(self) -> sns.Topic:
@@ -132,8 +142,12 @@ class LaneWatchStack(Stack):
         topic_arn = self.format_arn(service="sns", resource=naming.alarm_topic(stage.name))
         topic = sns.Topic.from_topic_arn(self, "Alarms", topic_arn)
         dashboards.lane_dashboard(self, f"{naming.title(lane.name)}Dashboard", lane=lane, stage=stage)
-        for spec in alarms.of_lane(lane, stage):
+        for spec in _wanted(alarms.of_lane(lane, stage), stage):
             _alarm(self, spec, stage=stage.name, topic=topic)
+
+
+def _wanted(specs: Iterable[alarms.AlarmSpec], stage: StageSpec) -> Iterator[alarms.AlarmSpec]:
+    return (spec for spec in specs if stage.alarms == ALL_ALARMS or spec.problem in ESSENTIAL)
 
 
 def _alarm(scope: Construct, spec: alarms.AlarmSpec, *, stage: str, topic: sns.ITopic) -> None:

@@ -39,6 +39,9 @@ class SchedulePeriods:
                 raise BadInput(f"schedules.{name}", "must be whole minutes in seconds, at least 60")
 
 
+ALL_ALARMS, ESSENTIAL_ALARMS = "all", "essential"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSpec:
     """Everything a stage is made of."""
@@ -62,6 +65,8 @@ class StageSpec:
     """Reserve each worker's ceiling; off where the account's quota is small."""
     retain: bool = True
     """Keep tables, keys and content when a stack is deleted."""
+    alarms: str = ALL_ALARMS
+    """`all`, or `essential`: only what tells that something is lost, unknown or stands still."""
     metrics_alarms: bool = True
     """Metric-math alarms; a stage whose CloudWatch cannot do them turns them off."""
     log_retention_days: int = 30
@@ -131,6 +136,8 @@ class StageSpec:
             },
         )
         _check_kept(spec)
+        if spec.alarms not in (ALL_ALARMS, ESSENTIAL_ALARMS):
+            raise BadInput("alarms", f"must be {ALL_ALARMS} or {ESSENTIAL_ALARMS}")
         _check_accounts(spec)
         _check_minutes(spec)
         for lane in lanes.values():

@@ -12,14 +12,22 @@ from infra import naming
 from infra.alarms import RUNBOOK
 from infra.rules.assembly import texts
 from infra.stage import ROOT, load_stage
-from infra.watch import NO_CHANNEL
+from infra.watch import ESSENTIAL, NO_CHANNEL
 from shared.contract import metrics, names
+from shared.core.errors import BadInput
 from shared.core.severity import Severity
+from shared.core.stage import ALL_ALARMS, StageSpec
 from shared.core.switches import Level
-from tests.infra.conftest import Synthesize, Synthesized
+from tests.infra.conftest import STAGE_NAMES, Stages, Synthesize, Synthesized
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 ALARM = "AWS::CloudWatch::Alarm"
+
+
+@pytest.fixture(params=[name for name in STAGE_NAMES if load_stage(name, for_show=True).alarms == ALL_ALARMS])
+def watched(request: pytest.FixtureRequest, stages: Stages) -> Synthesized:
+    """Each stage that has all alarms."""
+    return stages(request.param)
 
 
 def _sections() -> set[str]:
@@ -80,9 +88,9 @@ def test_no_section_of_the_runbook_is_without_an_alarm(prod: Synthesized) -> Non
         "support-cost-spike",
     ],
 )
-def test_known_troubles_have_an_alarm(every_stage: Synthesized, name: str) -> None:
+def test_known_troubles_have_an_alarm(watched: Synthesized, name: str) -> None:
     """Each way to strand work that this system knows of wakes somebody."""
-    every_stage.the(ALARM, AlarmName=f"{names.PREFIX}-{every_stage.spec.name}-{name}")
+    watched.the(ALARM, AlarmName=f"{names.PREFIX}-{watched.spec.name}-{name}")
 
 
 @pytest.mark.req("C13")
@@ -111,11 +119,11 @@ def test_a_lane_that_costs_too_much_wakes_somebody(every_stage: Synthesized) -> 
 
 
 @pytest.mark.req("C13", "C6")
-def test_a_switch_that_is_left_closed_wakes_somebody(every_stage: Synthesized) -> None:
+def test_a_switch_that_is_left_closed_wakes_somebody(watched: Synthesized) -> None:
     """After five minutes, however often the governor looks."""
-    stage = every_stage.spec
+    stage = watched.spec
     for lane in stage.lanes:
-        alarm = every_stage.the(ALARM, AlarmName=naming.alarm(stage.name, lane, "switch-not-normal")).properties
+        alarm = watched.the(ALARM, AlarmName=naming.alarm(stage.name, lane, "switch-not-normal")).properties
         seen = alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]
         assert seen == (metrics.SWITCH_LEVEL, "Maximum", Level.ROUTE_ONLY)
         assert alarm["Period"] == stage.schedules.governor
@@ -123,20 +131,20 @@ def test_a_switch_that_is_left_closed_wakes_somebody(every_stage: Synthesized) -
 
 
 @pytest.mark.req("C3")
-def test_a_severe_lane_wakes_somebody(every_stage: Synthesized) -> None:
+def test_a_severe_lane_wakes_somebody(watched: Synthesized) -> None:
     """At the third look that finds it so."""
-    name = naming.alarm(every_stage.spec.name, "support", "severity")
-    alarm = every_stage.the(ALARM, AlarmName=name).properties
+    name = naming.alarm(watched.spec.name, "support", "severity")
+    alarm = watched.the(ALARM, AlarmName=name).properties
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"]) == (Severity.SEVERE, 3)
 
 
-def test_a_lane_that_nobody_judges_is_noticed(every_stage: Synthesized) -> None:
+def test_a_lane_that_nobody_judges_is_noticed(watched: Synthesized) -> None:
     """The governor may run and lose one lane: no point of that lane for three periods sounds the alarm."""
-    stage = every_stage.spec
+    stage = watched.spec
     for lane in stage.lanes.values():
         if lane.admission == "scheduled":
             continue
-        alarm = every_stage.the(ALARM, AlarmName=naming.alarm(stage.name, lane.name, "governor-silent")).properties
+        alarm = watched.the(ALARM, AlarmName=naming.alarm(stage.name, lane.name, "governor-silent")).properties
         assert (alarm["TreatMissingData"], alarm["Statistic"]) == ("breaching", "SampleCount")
         assert alarm["Period"] * alarm["EvaluationPeriods"] == 3 * stage.schedules.governor
         assert {"Name": metrics.LANE, "Value": lane.name} in alarm["Dimensions"]
@@ -162,11 +170,37 @@ def test_a_stage_without_metric_math_has_none(local: Synthesized) -> None:
     assert not any("Metrics" in alarm.properties for alarm in local.assembly.resources(ALARM))
 
 
-def test_a_schedule_that_stops_is_noticed(every_stage: Synthesized) -> None:
+def test_essential_alarms_are_those_of_what_is_lost_unknown_or_standing(
+    prod: Synthesized, synthesize: Synthesize
+) -> None:
+    """Far fewer, each as in a stage with all of them; no dead-letter queue is without one (rule N11 holds)."""
+    few = synthesize(replace(prod.spec, alarms="essential"))
+    assert few.refused == ""
+    every = {one.properties["AlarmName"]: one.properties for one in prod.assembly.resources(ALARM)}
+    kept = {one.properties["AlarmName"]: one.properties for one in few.assembly.resources(ALARM)}
+    assert kept == {name: every[name] for name in kept}
+    problems = ("dead-letters", "effects-unknown", "effects-contradicted", "cost-spike")
+    assert {naming.alarm("prod", "support", problem) for problem in problems} <= set(kept)
+    assert len(kept) <= len(every) / 3
+
+
+def test_every_essential_alarm_is_one_that_there_is(prod: Synthesized) -> None:
+    """A name that no alarm has would watch nothing."""
+    problems = {one.properties["AlarmDescription"].rpartition("#")[2] for one in prod.assembly.resources(ALARM)}
+    assert problems >= ESSENTIAL
+
+
+def test_an_alarm_profile_that_does_not_exist_is_refused() -> None:
+    """By name, with those that there are."""
+    with pytest.raises(BadInput, match="alarms: must be all or essential"):
+        StageSpec.from_mappings("dev", {"alarms": "some"})
+
+
+def test_a_schedule_that_stops_is_noticed(watched: Synthesized) -> None:
     """No data is bad news here: three periods without a run sound the alarm."""
     for name in names.SCHEDULED:
-        stage = every_stage.spec
-        alarm = every_stage.the(ALARM, AlarmName=naming.alarm(stage.name, name, "schedule-silent")).properties
+        stage = watched.spec
+        alarm = watched.the(ALARM, AlarmName=naming.alarm(stage.name, name, "schedule-silent")).properties
         assert alarm["TreatMissingData"] == "breaching"
         assert alarm["Period"] * alarm["EvaluationPeriods"] == 3 * getattr(stage.schedules, name)
 

@@ -75,6 +75,8 @@ class Cloud(Stage):
         self.quota: Any = {"AccountLimit": {"ConcurrentExecutions": 1000}}
         self.alarms = [{"AlarmName": "penstock-dev-support-dead", "AlarmActions": [TOPIC], "StateValue": "OK"}]
         self.age_ms: list[float] = []
+        self.templates: dict[str, Any] = {}
+        self.written: list[dict[str, Any]] = []
         self.subscribers = ["arn:aws:sns:eu-central-1:123456789012:penstock-dev-alarms:1"]
         self.undelivered = 0
         self.schedules = {names.schedule("dev", name): "ENABLED" for name in names.SCHEDULED}
@@ -112,7 +114,10 @@ class Cloud(Stage):
 
     def _cloudformation(self) -> Service:
         stacks = [{"StackName": name, "StackStatus": state} for name, state in self.stacks.items()]
-        return Service(describe_stacks={"Stacks": stacks})
+        return Service(
+            describe_stacks={"Stacks": stacks},
+            get_template=lambda StackName: {"TemplateBody": self.templates.get(StackName, {"Resources": {}})},
+        )
 
     def _dynamodb(self) -> Service:
         def described(TableName: str) -> Any:
@@ -141,7 +146,11 @@ class Cloud(Stage):
             assert asked["Dimensions"] == [{"Name": "FunctionName", "Value": "penstock-dev-stream"}]
             return {"Datapoints": [{"Timestamp": self.clock.now(), "Maximum": age} for age in self.age_ms]}
 
-        return Service(describe_alarms={"MetricAlarms": self.alarms}, get_metric_statistics=measured)
+        return Service(
+            describe_alarms={"MetricAlarms": self.alarms},
+            get_metric_statistics=measured,
+            list_metrics=lambda **asked: {"Metrics": self.written if asked["RecentlyActive"] else []},
+        )
 
     def _sns(self) -> Service:
         found = [{"SubscriptionArn": arn} for arn in self.subscribers]

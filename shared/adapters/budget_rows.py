@@ -20,7 +20,8 @@ from shared.core.budget import Budget, Hold, Search, Shut, Terms
 ARRIVAL: Mapping[Limit, str] = {limit: f"{limit.value}_arrival_us" for limit in PACED}
 USED: Mapping[Limit, str] = {limit: f"{limit.value}_used" for limit in DAILY}
 SUM: Mapping[Limit, str] = {limit: f"{limit.value}_held" for limit in HELD}
-DAY, LINE, BACKLOG, VERSION, TERMS = "day", "line_us", "backlog_us", "version", "terms"
+DAY, LINE, BACKLOG, SPENT = "day", "line_us", "backlog_us", "spent_us"
+VERSION, TERMS = "version", "terms"
 _HOLD = "hold#"
 _MOST_US = 10**17
 """After every moment there is, and long before the end of all calendars: whoever adds to it still has a time."""
@@ -28,6 +29,9 @@ _MOST_VERSION = 10**18
 _MOST_PART = 1000
 """More times the configured limits than a search can find."""
 _MOST_DAYS = 10**6
+_MOST_UNIT_S = 86_400.0
+A_MINUTE_S = 60.0
+"""How fast a search grows whose row does not say."""
 
 
 def budget_key(account: str) -> Item:
@@ -60,7 +64,13 @@ def terms_attribute(terms: Terms) -> Attribute:
     }
     kept = {name: value for name, value in told.items() if value}
     if search is not None:
-        kept["search"] = {"base": search.base, "top": search.top, "since_us": search.since_us}
+        kept["search"] = {
+            "base": search.base,
+            "top": search.top,
+            "since_us": search.since_us,
+            "unit_s": search.unit_s,
+            "spent_us": search.spent_us,
+        }
     if shut is not None:
         kept["shut"] = {
             "reason": shut.reason,
@@ -84,9 +94,8 @@ def budget_item(account: str, budget: Budget) -> Item:
     item |= {USED[limit]: attributes.whole(count) for limit, count in budget.used.items()}
     item |= {hold_name(holder): hold_attribute(hold) for holder, hold in budget.holds.items()}
     item |= {name: attributes.whole(held) for limit, name in SUM.items() if (held := budget.held(limit))}
-    item |= {name: attributes.whole(n) for name, n in ((DAY, budget.day), (LINE, budget.line_us)) if n}
-    if budget.backlog_us:
-        item[BACKLOG] = attributes.whole(budget.backlog_us)
+    single = {DAY: budget.day, LINE: budget.line_us, BACKLOG: budget.backlog_us, SPENT: budget.spent_us}
+    item |= {name: attributes.whole(number) for name, number in single.items() if number}
     return item
 
 
@@ -103,6 +112,7 @@ def budget_from_item(account: str, item: Item | None) -> Budget:
         holds={name.removeprefix(_HOLD): _hold(fields, name, item) for name in item if name.startswith(_HOLD)},
         line_us=_us(fields, LINE),
         backlog_us=_us(fields, BACKLOG),
+        spent_us=_us(fields, SPENT),
     )
     for limit, name in SUM.items():
         if fields.whole(name, 0) != budget.held(limit):
@@ -149,7 +159,13 @@ def _terms(fields: Fields) -> Terms:
 def _search(told: _Told | None) -> Search | None:
     if told is None:
         return None
-    return Search(base=told.number("base"), top=told.number("top"), since_us=told.whole("since_us"))
+    return Search(
+        base=told.above_0("base"),
+        top=told.above_0("top"),
+        since_us=told.whole("since_us"),
+        unit_s=told.above_0("unit_s", A_MINUTE_S, most=_MOST_UNIT_S),
+        spent_us=told.whole("spent_us", 0),
+    )
 
 
 def _shut(told: _Told | None) -> Shut | None:
@@ -200,11 +216,16 @@ class _Told:
         good = isinstance(values, list) and all(type(value) is int for value in values)
         return tuple(values) if good else self._bad(name)
 
-    def number(self, name: str) -> float:
-        """A share, a factor or seconds that must be there."""
-        value = self._values.get(name)
+    def number(self, name: str, default: float | None = None, *, most: float = _MOST_PART) -> float:
+        """A share, a factor or seconds; must be there unless there is a default."""
+        value = self._values.get(name, default)
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else -1.0
-        return number if 0 <= number <= _MOST_PART else self._bad(name)
+        return number if 0 <= number <= most else self._bad(name)
+
+    def above_0(self, name: str, default: float | None = None, *, most: float = _MOST_PART) -> float:
+        """The same, and more than nothing."""
+        value = self.number(name, default, most=most)
+        return value if value > 0 else self._bad(name)
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string; must be there unless there is a default."""

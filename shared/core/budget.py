@@ -81,10 +81,14 @@ class Search:
     """Where the limit was last met by an account whose vendor tells none: the pace grows again from there."""
 
     base: float
-    """The part of the configured limits that was left after the last refusal."""
+    """The part of the configured limits that it began with after the last refusal."""
     top: float
-    """The part at which the vendor refused."""
+    """The part that the vendor was found to allow."""
     since_us: int
+    unit_s: float
+    """How fast it grows: so long after it was back at `top`, it has doubled."""
+    spent_us: int
+    """What the account had spent when the vendor refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +142,8 @@ class Budget:
     """Starts are promised up to here: whoever comes new stands behind."""
     backlog_us: int = 0
     """Until then somebody paces a backlog: whoever comes new goes to the table, behind it."""
+    spent_us: int = 0
+    """What was ever taken, in time of the configured limits: between two looks, the pace that was really used."""
 
     def held(self, limit: Limit) -> int:
         """The sum over all holders; in the item it is kept beside them, changed by the same writes."""

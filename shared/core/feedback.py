@@ -10,8 +10,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from shared.core import search
 from shared.core.account import AccountSpec, Limit, is_amount
-from shared.core.rate import SECOND, Search, Shut, Terms, searched
+from shared.core.budget import SECOND, Search, Shut, Terms
+from shared.core.search import Spending
 
 RETRY_LEAST_S, RETRY_MOST_S, RETRY_UNTOLD_S = 1.0, 3600.0, 1.0
 FAILURES, FAILURE_SHARE, WINDOW_S = 5, 0.5, 10.0
@@ -25,8 +27,6 @@ RAISE_EVERY_S = 10.0
 """A told limit falls at once and rises at most so often: answers that contradict each other do not thrash it."""
 DOUBT_AFTER, DOUBT_WITHIN_S, DOUBT_S = 3, 60.0, 3600.0
 """So many refusals within a window under a told limit, and for an hour it counts as untold."""
-SLOWEST = 0.01
-"""The search never goes below this part of the configured limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,33 +63,38 @@ def calibrated(terms: Terms, report: Report, sent_us: int, now_us: int) -> Terms
     return changed(terms, now_us, told=told, search=terms.search if now_us < terms.doubted_until_us else None)
 
 
-def searching(spec: AccountSpec, terms: Terms, report: Report, now_us: int) -> Terms | None:
+def searching(spec: AccountSpec, terms: Terms, report: Report, now_us: int, spending: Spending) -> Terms | None:
     """A call was accepted and told no limits: where the configuration lets it, look for what the vendor allows."""
     if spec.explore <= 1 or terms.search is not None or terms.told or report.limits:
         return None
-    return changed(terms, now_us, search=Search(base=1.0, top=1.0, since_us=now_us))
+    return changed(terms, now_us, search=search.begun(now_us, spending))
 
 
 def slowed(
-    spec: AccountSpec, terms: Terms, report: Report, sent_us: int, now_us: int, *, refused_share: float
+    spec: AccountSpec, terms: Terms, report: Report, sent_us: int, now_us: int, spending: Spending
 ) -> Terms | None:
-    """After a 429: quiet for as long as the vendor asks. If it tells no limits, or does not keep to them, the pace was
-    too high by about the share it refused: lower it by that, once for all calls that were sent under it."""
+    """After a 429: quiet for as long as the vendor asks. If it tells no limits, or does not keep to them, go on below
+    what passed since it refused before: once for all calls that were sent under one pace."""
     if sent_us < terms.changed_us:
         return None
     tells = bool(terms.told or report.limits)
     if tells:
         terms = _noted(terms, now_us)
     believed = tells and now_us >= terms.doubted_until_us
-    quiet_us = now_us + int(_quiet_s(spec, report, believed=believed) * SECOND)
-    search = terms.search
-    if not believed:
-        top = 1.0 if search is None else searched(search, sent_us, spec.explore)
-        base = max(SLOWEST, top * (1 - min(0.5, max(0.03, refused_share))))
-        search = Search(base=base, top=top, since_us=quiet_us)
-    if search == terms.search and quiet_us <= terms.quiet_until_us:
+    quiet_us = max(terms.quiet_until_us, now_us + int(_quiet_s(spec, report, believed=believed) * SECOND))
+    found = terms.search if believed else _found(spec, terms, sent_us, quiet_us, spending)
+    if found == terms.search and quiet_us == terms.quiet_until_us:
         return None
-    return changed(terms, now_us, quiet_until_us=max(quiet_us, terms.quiet_until_us), search=search)
+    return changed(terms, now_us, quiet_until_us=quiet_us, search=found)
+
+
+def _found(spec: AccountSpec, terms: Terms, sent_us: int, quiet_us: int, spending: Spending) -> Search:
+    before = terms.search
+    if before is not None and sent_us < before.since_us:
+        # It went out in the quiet, on a permit from before: the pace that begins after it is not tried yet.
+        return replace(before, since_us=quiet_us)
+    quiet_s = 0.0 if before is None else (before.since_us - terms.changed_us) / SECOND
+    return search.met(before, sent_us, quiet_us, spec.explore, spending, quiet_s=quiet_s)
 
 
 def _noted(terms: Terms, now_us: int) -> Terms:
@@ -186,11 +191,6 @@ class Health:
     def worked(self, since_us: int) -> bool:
         """True when a call sent since then was answered well."""
         return any(sent_us >= since_us and not failed and not refused for sent_us, failed, refused in self._calls)
-
-    def refused_share(self, since_us: int) -> float:
-        """The part of the calls sent since then that met a 429."""
-        calls = [refused for sent_us, _, refused in self._calls if sent_us >= max(since_us, self._from_us())]
-        return sum(calls) / len(calls) if calls else 0.0
 
     def _from_us(self) -> int:
         # A slow call answers after faster ones that were sent later: it may stand behind them.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shared.core.account import PACED, AccountSpec, Limit
-from shared.core.budget import SECOND, Search, Terms
+from shared.core.budget import Terms
+from shared.core.search import searched
 
 
 def limit_of(spec: AccountSpec, terms: Terms, limit: Limit, now_us: int) -> float | None:
@@ -42,24 +43,3 @@ def stricter(spec: AccountSpec, before: Terms, after: Terms, now_us: int) -> boo
         return True
     limits = ((limit_of(spec, before, limit, now_us), limit_of(spec, after, limit, now_us)) for limit in Limit)
     return any(then is not None and (was is None or then < was) for was, then in limits)
-
-
-def searched(search: Search, now_us: int, explore: float) -> float:
-    """The part of the configured limits to try now: back to just below where it was refused, then on in small
-    even steps. Additive, and a function of time: growing costs no write."""
-    seconds = max(0, now_us - search.since_us) / SECOND
-    near = search.top * NEAR
-    if search.base < near:
-        climb_s = (near - search.base) / RECOVER_PER_S
-        if seconds < climb_s:
-            return search.base + RECOVER_PER_S * seconds
-        seconds -= climb_s
-        start = near
-    else:
-        start = search.base
-    return min(explore, start + EXPLORE_PER_S * seconds)
-
-
-RECOVER_PER_S = 0.02
-EXPLORE_PER_S = 0.004
-NEAR = 0.97

@@ -32,7 +32,9 @@ from shared.core.budget import (
 )
 from shared.core.errors import BadInput
 from shared.core.job import Job
-from shared.core.limits import limit_of, searched
+from shared.core.limits import limit_of
+from shared.core.pace import amount_in, back_us, burst_at, burst_us, configured_us, cost_us, fits_us
+from shared.core.search import Spending
 
 # Who asks the law speaks of its values too.
 __all__ = (
@@ -47,10 +49,15 @@ __all__ = (
     "Taken",
     "Terms",
     "Want",
+    "amount_in",
     "at_us",
+    "back_us",
+    "burst_at",
+    "burst_us",
+    "configured_us",
+    "cost_us",
     "day_of",
     "limit_of",
-    "searched",
     "us_of",
 )
 
@@ -98,11 +105,6 @@ def too_large(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> str
     return None
 
 
-def cost_us(amount: int, limit: float) -> int:
-    """How far `amount` moves the arrival of a limit per minute; rounded up, so rounding never overspends."""
-    return -(-amount * MINUTE // max(1, int(limit)))
-
-
 Arrivals = Mapping[Limit, int]
 """Moments up to which paced limits are spent, as the vendor's own count tells: never earlier than these."""
 
@@ -141,7 +143,8 @@ def take(
     if holding:
         until_us = now_us + int(hold_s * SECOND)
         holds[hold] = Hold(slots=want.slots, batch_tokens=want.batch_tokens, until_us=until_us)
-    after = replace(budget, arrival_us=arrival, day=day, used=used, holds=holds)
+    spent_us = budget.spent_us + configured_us(spec, want)
+    after = replace(budget, arrival_us=arrival, day=day, used=used, holds=holds, spent_us=spent_us)
     return Taken(want=want, budget=after, at_us=moment_of(spec, after, want, now_us))
 
 
@@ -174,7 +177,7 @@ def moment_of(spec: AccountSpec, after: Budget, want: Want, now_us: int) -> int:
     for limit in PACED:
         cost = _cost(spec, after, want, limit, now_us)
         if cost is not None:
-            moments.append(after.arrival_us.get(limit, 0) - max(burst_us(spec), cost))
+            moments.append(fits_us(spec, after.terms, after.arrival_us.get(limit, 0) - cost, cost))
     return max(moments)
 
 
@@ -192,7 +195,7 @@ def told_arrivals(spec: AccountSpec, terms: Terms, remaining: Mapping[Limit, int
     for limit in PACED:
         most, left = limit_of(spec, terms, limit, now_us), remaining.get(limit)
         if most is not None and left is not None and left >= 0:
-            spent_us = now_us + burst_us(spec) - back_us(left, most)
+            spent_us = now_us + burst_at(spec, terms, now_us) - back_us(left, most)
             if spent_us > now_us:
                 found[limit] = spent_us
     return found
@@ -245,11 +248,11 @@ def _refusals(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> lis
         cost = _cost(spec, budget, want, limit, now_us)
         if cost is None:
             continue
-        fits_us = budget.arrival_us.get(limit, 0) + cost - max(burst_us(spec), cost)
-        if fits_us > now_us:
+        free_us = fits_us(spec, terms, budget.arrival_us.get(limit, 0), cost)
+        if free_us > now_us:
             most = limit_of(spec, terms, limit, now_us) or 1.0
-            missing = -amount_in(now_us - fits_us, most)
-            found.append(Refusal(budget=budget, limit=limit.value, deficit=missing, retry_us=fits_us))
+            missing = -amount_in(now_us - free_us, most)
+            found.append(Refusal(budget=budget, limit=limit.value, deficit=missing, retry_us=free_us))
     for limit in DAILY:
         cap = limit_of(spec, terms, limit, now_us)
         day, counts = counts_of(budget, now_us)
@@ -308,7 +311,8 @@ def room_of(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int, ahead_
     if most is None:
         return None
     if limit in PACED:
-        return amount_in(now_us + ahead_us + burst_us(spec) - max(budget.arrival_us.get(limit, 0), now_us), most)
+        latest_us = now_us + ahead_us + burst_at(spec, budget.terms, now_us + ahead_us)
+        return amount_in(latest_us - max(budget.arrival_us.get(limit, 0), now_us), most)
     if limit in DAILY:
         return int(most) - counts_of(budget, now_us)[1].get(limit, 0)
     return int(most) - sum(held.of(limit) for held in budget.holds.values() if held.until_us > now_us)
@@ -317,7 +321,7 @@ def room_of(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int, ahead_
 def give_back(spec: AccountSpec, budget: Budget, want: Want, now_us: int, *, hold: str = "") -> Budget:
     """The account after what was not used came back; what was used beyond the estimate is a negative amount, and is
     charged as if it were taken now. What comes back after midnight was yesterday's."""
-    arrival = dict(budget.arrival_us)
+    arrival, moved = dict(budget.arrival_us), False
     for limit in PACED:
         amount, most = want.of(limit), limit_of(spec, budget.terms, limit, now_us)
         if most is None or not amount:
@@ -326,6 +330,7 @@ def give_back(spec: AccountSpec, budget: Budget, want: Want, now_us: int, *, hol
             arrival[limit] = max(arrival.get(limit, 0), now_us) + cost_us(-amount, most)
         elif limit in arrival:
             arrival[limit] -= back_us(amount, most)
+        moved = moved or limit in arrival
     day, used = budget.day, budget.used
     changes = {limit: want.of(limit) for limit in counted(spec, budget.terms, now_us) if want.of(limit)}
     if changes:
@@ -333,12 +338,8 @@ def give_back(spec: AccountSpec, budget: Budget, want: Want, now_us: int, *, hol
         if begun == day or min(changes.values()) < 0:
             day = begun
             used = {**counts, **{limit: max(0, counts.get(limit, 0) - amount) for limit, amount in changes.items()}}
-    return replace(without(budget, hold), arrival_us=arrival, day=day, used=used)
-
-
-def back_us(amount: int, limit: float) -> int:
-    """How far a returned amount moves the arrival back: rounded so that a return never gives more than was taken."""
-    return amount * MINUTE // max(1, int(limit))
+    spent_us = budget.spent_us - (configured_us(spec, want) if moved else 0)
+    return replace(without(budget, hold), arrival_us=arrival, day=day, used=used, spent_us=spent_us)
 
 
 def reserve(budget: Budget, span_us: int, not_before_us: int, backlog_us: int = 0) -> tuple[int, Budget]:
@@ -352,6 +353,19 @@ def span_of(spec: AccountSpec, budget: Budget, want: Want, now_us: int) -> int:
     return max((_cost(spec, budget, want, limit, now_us) or 0 for limit in PACED), default=0)
 
 
+def spending(spec: AccountSpec, budget: Budget, call: Want, now_us: int) -> Spending:
+    """What the account was seen to spend when this call was sent."""
+    to_come = 0.0
+    for limit in PACED:
+        most, configured = limit_of(spec, budget.terms, limit, now_us), spec.configured(limit)
+        if most is not None and configured:
+            mine_us = max(burst_at(spec, budget.terms, now_us), cost_us(call.of(limit), most))
+            ahead_us = budget.arrival_us.get(limit, 0) - mine_us - now_us
+            to_come = max(to_come, ahead_us * most / configured)
+    spent_us = budget.spent_us
+    return Spending(call_us=configured_us(spec, call), spent_us=spent_us, sent_us=spent_us - int(to_come))
+
+
 def available(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int) -> int | None:
     """How much of a minute's limit is not spoken for; None when the account has no such limit."""
     most = limit_of(spec, budget.terms, limit, now_us)
@@ -359,16 +373,6 @@ def available(spec: AccountSpec, budget: Budget, limit: Limit, now_us: int) -> i
         return None
     ahead_us = max(0, budget.arrival_us.get(limit, 0) - now_us)
     return max(0, int(most * (MINUTE - ahead_us) / MINUTE))
-
-
-def burst_us(spec: AccountSpec) -> int:
-    """How far the arrival may lie ahead."""
-    return int(spec.burst_s * SECOND)
-
-
-def amount_in(span_us: int, limit: float) -> int:
-    """What a limit per minute lets through in a span, rounded down: what costs no more than it."""
-    return span_us * max(1, int(limit)) // MINUTE
 
 
 def _cost(spec: AccountSpec, budget: Budget, want: Want, limit: Limit, now_us: int) -> int | None:

@@ -315,7 +315,14 @@ class Purse:
             self._heed(answer, now_us)
             self._account.change(
                 lambda terms: learned(
-                    terms, permit, answer, spec=self._spec, health=self._health, now_us=now_us, refused_key=refused_key
+                    terms,
+                    permit,
+                    answer,
+                    spec=self._spec,
+                    health=self._health,
+                    now_us=now_us,
+                    refused_key=refused_key,
+                    seen=self._account.budget,
                 )
             )
             if limited:

@@ -96,6 +96,38 @@ def test_only_the_pace_is_taken_ahead(world: World) -> None:
     assert refused(world.budgets.take(slots, call, least=call, now_us=NOW_US, hold="b", hold_s=1, ahead_us=2 * SECOND))
 
 
+@pytest.mark.req("X9")
+def test_after_a_quiet_one_call_goes_first(world: World) -> None:
+    """What was saved up before is gone: the second goes at its pace, and ten seconds later there is a burst again; a
+    moment that lies beyond them is taken with it."""
+    spec = an_account(requests_per_minute=60, burst_s=2.0)
+    world.budgets.change(spec, Terms(), feedback.changed(Terms(), NOW_US, quiet_until_us=NOW_US))
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US))
+    assert refused(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US)).retry_us == NOW_US + SECOND
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + SECOND))
+    late_us = NOW_US + 9 * SECOND
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=late_us))
+    burst = granted(world.other_budgets().take(spec, ONE, least=ONE, now_us=late_us, ahead_us=SECOND))
+    assert burst.at_us == NOW_US + 10 * SECOND
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + 10 * SECOND))
+    assert refused(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + 10 * SECOND))
+
+
+@pytest.mark.req("X9")
+def test_what_was_ever_spent_is_counted(world: World) -> None:
+    """In time of the configured limits, by the tighter of them: what comes back is taken off, what an answer used
+    beyond its estimate is added, and who returns what nobody took changes nothing."""
+    spec = an_account(requests_per_minute=60, tokens_per_minute=6000)
+    world.budgets.give_back(spec, ONE, now_us=NOW_US)
+    granted(world.budgets.take(spec, Want(tokens=150), least=Want(tokens=150), now_us=NOW_US))
+    granted(world.other_budgets().take(spec, ONE, least=ONE, now_us=NOW_US + 5 * SECOND))
+    assert world.budgets.read(spec).spent_us == 2.5 * SECOND
+    world.budgets.give_back(spec, ONE, now_us=NOW_US + 5 * SECOND)
+    assert world.budgets.read(spec).spent_us == 1.5 * SECOND
+    world.budgets.give_back(spec, Want(requests=0, tokens=-50), now_us=NOW_US + 5 * SECOND)
+    assert world.other_budgets().read(spec).spent_us == 2 * SECOND
+
+
 @pytest.mark.req("X3")
 def test_a_lease_is_taken_ahead_in_one_write(world: World) -> None:
     """Of several calls each has its own moment, and the last one's is told; no more are taken than come in time."""
@@ -283,7 +315,7 @@ FULL = Terms(
     version=1,
     told={Limit.REQUESTS: 17, Limit.BATCH_TOKENS: 10**12},
     pinned={Limit.TOKENS: 1},
-    search=Search(base=0.1 + 0.2, top=1 / 3, since_us=NOW_US),
+    search=Search(base=0.1 + 0.2, top=1 / 3, since_us=NOW_US, unit_s=2 / 3, spent_us=-7),
     shut=Shut(reason="outage", since_us=NOW_US, probe_us=NOW_US + 1, probe_every_s=1.0, probe_by="w1"),
     quiet_until_us=NOW_US + 5,
     changed_us=NOW_US,

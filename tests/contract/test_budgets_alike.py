@@ -52,7 +52,15 @@ changes = st.fixed_dictionaries(
     optional={
         "told": amounts,
         "pinned": amounts,
-        "search": st.none() | st.builds(Search, base=fractions, top=fractions, since_us=st.just(START_US)),
+        "search": st.none()
+        | st.builds(
+            Search,
+            base=fractions,
+            top=fractions,
+            since_us=st.just(START_US),
+            unit_s=st.floats(1, 1000),
+            spent_us=st.integers(-(10**9), 10**15),
+        ),
         "quiet_until_us": st.integers(START_US, START_US + 5 * SECOND),
         "shut": st.none(),
     },

@@ -17,6 +17,7 @@ from shared.adapters.budget_rows import (
     BACKLOG,
     DAY,
     LINE,
+    SPENT,
     SUM,
     TERMS,
     USED,
@@ -103,9 +104,10 @@ def take(
         if most is None:
             continue
         cost_us = rate.cost_us(want.of(limit), most)
-        latest_us = now_us + ahead_us + max(rate.burst_us(spec), cost_us) - cost_us
+        latest_us = now_us + ahead_us + max(rate.burst_at(spec, seen.terms, now_us + ahead_us), cost_us) - cost_us
         from_us = max(now_us, (told_us or {}).get(limit, 0))
         _pace(write, name, seen.arrival_us.get(limit, 0), cost_us, from_us, latest_us=latest_us)
+    write.add(SPENT, rate.configured_us(spec, want))
     _count(write, spec, seen, want, now_us)
     _hold(write, spec, seen, want, now_us, hold=hold, hold_s=hold_s)
     return write
@@ -123,6 +125,8 @@ def give_back(spec: AccountSpec, seen: Budget, want: Want, now_us: int, *, hold:
         elif amount and limit in seen.arrival_us:
             write.only(conditions.EVER_SPENT, name)
             write.put(name, f"#{name} - :{name}_back", **{f"{name}_back": rate.back_us(amount, most)})
+    if write.update:
+        write.add(SPENT, -rate.configured_us(spec, want))
     _uncount(write, spec, seen, want, now_us)
     if hold:
         _let_go(write, hold, seen.holds.get(hold))

@@ -20,6 +20,7 @@ NOW_US = us_of(NOW)
 moments = st.integers(0, 10**17)
 amounts = st.integers(0, 10**12)
 fractions = st.floats(0, 100, allow_nan=False)
+above_0 = st.floats(0.001, 100, allow_nan=False)
 limits = st.dictionaries(st.sampled_from(list(Limit)), st.integers(1, 10**12))
 budgets = st.builds(
     Budget,
@@ -28,7 +29,10 @@ budgets = st.builds(
         version=amounts,
         told=limits,
         pinned=limits,
-        search=st.none() | st.builds(Search, base=fractions, top=fractions, since_us=moments),
+        search=st.none()
+        | st.builds(
+            Search, base=above_0, top=above_0, since_us=moments, unit_s=above_0, spent_us=st.integers(-(10**17), 10**17)
+        ),
         shut=st.none()
         | st.builds(
             Shut, reason=st.text(), since_us=moments, probe_us=moments, probe_every_s=fractions, probe_by=st.text()
@@ -42,6 +46,7 @@ budgets = st.builds(
     used=st.dictionaries(st.sampled_from(DAILY), amounts),
     holds=st.dictionaries(st.text(), st.builds(Hold, slots=amounts, batch_tokens=amounts, until_us=moments)),
     line_us=moments,
+    spent_us=moments,
 )
 
 
@@ -57,7 +62,7 @@ def a_full_item() -> Item:
         version=1234,
         told={Limit.REQUESTS: 500, Limit.TOKENS: 200_000},
         pinned={Limit.TOKENS: 150_000},
-        search=Search(base=0.123456789, top=0.5, since_us=NOW_US),
+        search=Search(base=0.123456789, top=0.5, since_us=NOW_US, unit_s=123.456, spent_us=NOW_US),
         quiet_until_us=NOW_US + 1,
         changed_us=NOW_US + 2,
     )
@@ -68,6 +73,7 @@ def a_full_item() -> Item:
         used=dict.fromkeys(DAILY, 123456),
         holds={f"{n:032x}": Hold(slots=3, batch_tokens=0, until_us=NOW_US + n + 1) for n in range(10)},
         line_us=NOW_US + 7,
+        spent_us=NOW_US,
     )
     return budget_item("openai", budget)
 
@@ -75,6 +81,17 @@ def a_full_item() -> Item:
 def test_an_account_with_ten_holders_is_one_write_unit() -> None:
     """Under a kilobyte: each take costs one unit."""
     assert item_size(a_full_item()) <= 1024
+
+
+def test_a_search_that_was_written_before_goes_on() -> None:
+    """Without the attributes that say how fast it grows and what had been spent: within a minute, and nothing."""
+    item = a_full_item()
+    for name in ("unit_s", "spent_us"):
+        del item["terms"]["M"]["search"]["M"][name]
+    del item["spent_us"]
+    budget = budget_from_item("openai", item)
+    assert budget.spent_us == 0
+    assert budget.terms.search == Search(base=0.123456789, top=0.5, since_us=NOW_US, unit_s=60.0, spent_us=0)
 
 
 def test_no_fraction_is_a_float() -> None:
@@ -102,6 +119,9 @@ def test_no_fraction_is_a_float() -> None:
         ("terms", {"M": {"told": {"S": "x"}}}),
         ("terms", {"M": {"told": {"M": {"requests": {"N": "1.5"}}}}}),
         ("terms", {"M": {"search": {"M": {"base": {"N": "1"}}}}}),
+        ("terms", {"M": {"search": {"M": {"base": {"N": "0"}, "top": {"N": "1"}, "since_us": {"N": "1"}}}}}),
+        ("terms", {"M": {"search": {"M": {"base": {"N": "1"}, "top": {"N": "0"}, "since_us": {"N": "1"}}}}}),
+        ("spent_us", {"N": "0.5"}),
         ("terms", {"M": {"shut": {"M": {"reason": {"N": "1"}}}}}),
         ("terms", {"M": {"enforced": {"S": "no"}}}),
         ("terms", {"M": {"quiet_until_us": {"S": "1"}}}),

@@ -12,10 +12,13 @@ from shared.core import feedback, rate
 from shared.core.account import Limit
 from shared.core.budget import SECOND, Terms, us_of
 from shared.core.feedback import AUTH, NOTHING, OUTAGE, Health, Report
+from shared.core.search import Spending
 from tests.builders import NOW, an_account
 
 NOW_US = us_of(NOW)
 SPEC = an_account()
+SPENDING = Spending(call_us=SECOND, spent_us=0, sent_us=0)
+"""Nothing passed: a pace is halved by each refusal."""
 
 
 def changed(terms: Terms | None) -> Terms:
@@ -54,19 +57,19 @@ def test_answers_that_contradict_each_other_do_not_thrash_a_limit() -> None:
 def test_a_search_begins_where_the_configuration_lets_it() -> None:
     """With `explore` above one and no limits told, the pace grows past the configured limit, without a refusal."""
     spec = replace(SPEC, explore=4.0)
-    terms = changed(feedback.searching(spec, Terms(), NOTHING, NOW_US))
+    terms = changed(feedback.searching(spec, Terms(), NOTHING, NOW_US, SPENDING))
     paces = [rate.limit_of(spec, terms, Limit.REQUESTS, NOW_US + s * SECOND) or 0 for s in range(0, 2000, 100)]
     assert paces[0] == 60
     assert paces == sorted(paces)
     assert paces[-1] == 240
-    assert feedback.searching(spec, terms, NOTHING, NOW_US) is None
-    assert feedback.searching(SPEC, Terms(), NOTHING, NOW_US) is None
-    assert feedback.searching(spec, Terms(), Report(limits={Limit.REQUESTS: 60}), NOW_US) is None
+    assert feedback.searching(spec, terms, NOTHING, NOW_US, SPENDING) is None
+    assert feedback.searching(SPEC, Terms(), NOTHING, NOW_US, SPENDING) is None
+    assert feedback.searching(spec, Terms(), Report(limits={Limit.REQUESTS: 60}), NOW_US, SPENDING) is None
 
 
 def test_a_told_limit_ends_the_search() -> None:
     """Who tells need not be probed."""
-    searching = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, refused_share=0.5))
+    searching = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, SPENDING))
     report = Report(limits={Limit.TOKENS: 9})
     assert changed(feedback.calibrated(searching, report, NOW_US + 1, NOW_US + 1)).search is None
 
@@ -92,7 +95,7 @@ def test_an_answer_from_before_a_change_says_nothing_about_it() -> None:
     terms = Terms(version=3, changed_us=NOW_US)
     late = NOW_US - 1
     assert feedback.calibrated(terms, Report(limits={Limit.REQUESTS: 9}), late, NOW_US) is None
-    assert feedback.slowed(SPEC, terms, NOTHING, late, NOW_US, refused_share=1) is None
+    assert feedback.slowed(SPEC, terms, NOTHING, late, NOW_US, SPENDING) is None
     assert feedback.shut_down(terms, OUTAGE, late, NOW_US) is None
 
 
@@ -101,7 +104,7 @@ def test_an_answer_from_before_a_change_says_nothing_about_it() -> None:
 @given(asked=st.none() | st.floats(0, 1e9))
 def test_a_429_makes_everybody_quiet_for_a_second_to_an_hour(asked: float | None) -> None:
     """As long as the vendor asks, within bounds; a second when it does not say."""
-    terms = changed(feedback.slowed(SPEC, Terms(), Report(retry_after_s=asked), NOW_US, NOW_US, refused_share=0.1))
+    terms = changed(feedback.slowed(SPEC, Terms(), Report(retry_after_s=asked), NOW_US, NOW_US, SPENDING))
     wanted = 1.0 if asked is None else min(max(asked, 1.0), 3600.0)
     assert terms.quiet_until_us == NOW_US + int(wanted * SECOND)
 
@@ -110,34 +113,45 @@ def test_a_round_of_429s_slows_once() -> None:
     """Ten calls were under way at one pace: the first refusal lowers it, the other nine find it lowered."""
     terms, slowed = Terms(), 0
     for n in range(10):
-        after = feedback.slowed(SPEC, terms, NOTHING, NOW_US - n, NOW_US + n, refused_share=0.5)
+        after = feedback.slowed(SPEC, terms, NOTHING, NOW_US - n, NOW_US + n, SPENDING)
         slowed += after is not None
         terms = after or terms
     assert slowed == 1
     assert terms.search is not None
-    assert (terms.search.top, terms.search.base) == (1.0, 0.5)
-    again = changed(feedback.slowed(SPEC, terms, NOTHING, NOW_US + SECOND, NOW_US + SECOND, refused_share=0.5))
+    assert (terms.search.top, terms.search.base) == (1.0, 0.95)
+    again = changed(feedback.slowed(SPEC, terms, NOTHING, NOW_US + SECOND, NOW_US + SECOND, SPENDING))
     assert again.search is not None
     assert again.search.base < 0.5
 
 
-@given(share=st.floats(0, 1), rounds=st.integers(1, 40))
-def test_the_search_lowers_by_what_was_refused(share: float, rounds: int) -> None:
-    """By a thirtieth at least and a half at most at a time, and never to nothing."""
-    terms, now_us = Terms(), NOW_US
-    for _ in range(rounds):
-        before = 1.0 if terms.search is None else rate.searched(terms.search, now_us, SPEC.explore)
-        terms = changed(feedback.slowed(SPEC, terms, NOTHING, now_us, now_us, refused_share=share))
-        assert terms.search is not None
-        assert max(feedback.SLOWEST, before / 2) <= terms.search.base <= max(feedback.SLOWEST, before * 0.97) + 1e-9
-        now_us += 2 * SECOND
-    assert rate.limit_of(SPEC, terms, Limit.REQUESTS, now_us) >= 1  # type: ignore[operator]
+@pytest.mark.req("X9")
+def test_what_went_out_in_the_quiet_says_nothing_about_the_pace_after_it() -> None:
+    """It was sent on a permit from before: the quiet may grow longer, the search begins as it was, later."""
+    terms = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, SPENDING))
+    sent_us, now_us = NOW_US + SECOND // 4, NOW_US + SECOND // 2
+    again = changed(feedback.slowed(SPEC, terms, NOTHING, sent_us, now_us, SPENDING))
+    assert terms.search is not None
+    assert again.search == replace(terms.search, since_us=now_us + SECOND)
+    assert again.quiet_until_us == now_us + SECOND
+
+
+def test_the_search_goes_by_what_passed_since_the_refusal_before() -> None:
+    """Nine seconds of the configured limits' time in ten, of which the first was quiet; or five."""
+    terms = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, SPENDING))
+    sent_us = NOW_US + 10 * SECOND
+    for seconds in (9, 5):
+        passed = Spending(call_us=SECOND, spent_us=0, sent_us=(seconds + 1) * SECOND)
+        after = changed(feedback.slowed(SPEC, terms, NOTHING, sent_us, sent_us, passed))
+        assert after.search is not None
+        assert after.search.top == pytest.approx(seconds / 10)
+        most = rate.limit_of(SPEC, after, Limit.REQUESTS, after.quiet_until_us)
+        assert most == pytest.approx(60 * 0.95 * seconds / 10)
 
 
 def test_a_vendor_that_tells_its_limits_is_not_searched() -> None:
     """It refuses for reasons of its own: quiet is enough."""
     terms = Terms(version=1, told={Limit.REQUESTS: 100})
-    after = changed(feedback.slowed(SPEC, terms, NOTHING, NOW_US, NOW_US, refused_share=0.5))
+    after = changed(feedback.slowed(SPEC, terms, NOTHING, NOW_US, NOW_US, SPENDING))
     assert after.search is None
     assert after.quiet_until_us == NOW_US + SECOND
 
@@ -149,17 +163,17 @@ def test_who_tells_limits_is_asked_again_after_one_window(reset_s: dict[Limit, f
     asks for less is given less."""
     terms = Terms(version=1, told={Limit.REQUESTS: 100})
     report = Report(retry_after_s=900, reset_s=reset_s)
-    after = changed(feedback.slowed(SPEC, terms, report, NOW_US, NOW_US, refused_share=0.5))
+    after = changed(feedback.slowed(SPEC, terms, report, NOW_US, NOW_US, SPENDING))
     assert after.quiet_until_us == NOW_US + quiet_s * SECOND
     little = replace(report, retry_after_s=1.5)
-    after = changed(feedback.slowed(SPEC, terms, little, NOW_US, NOW_US, refused_share=0.5))
+    after = changed(feedback.slowed(SPEC, terms, little, NOW_US, NOW_US, SPENDING))
     assert after.quiet_until_us == NOW_US + 3 * SECOND // 2
 
 
 @pytest.mark.fault("G10")
 def test_who_tells_no_limits_is_obeyed() -> None:
     """Nobody knows what its quarter of an hour is about."""
-    after = changed(feedback.slowed(SPEC, Terms(), Report(retry_after_s=900), NOW_US, NOW_US, refused_share=0.5))
+    after = changed(feedback.slowed(SPEC, Terms(), Report(retry_after_s=900), NOW_US, NOW_US, SPENDING))
     assert after.quiet_until_us == NOW_US + 900 * SECOND
 
 
@@ -168,7 +182,7 @@ def refused_under(told: int, times: int, every_s: int) -> tuple[Terms, int]:
     terms, now_us = Terms(version=1, told={Limit.REQUESTS: told}), NOW_US
     for _ in range(times):
         now_us += every_s * SECOND
-        terms = changed(feedback.slowed(SPEC, terms, Report(retry_after_s=1), now_us, now_us, refused_share=0.1))
+        terms = changed(feedback.slowed(SPEC, terms, Report(retry_after_s=1), now_us, now_us, SPENDING))
     return terms, now_us
 
 
@@ -179,7 +193,7 @@ def test_a_limit_under_which_it_refuses_three_times_counts_as_untold() -> None:
     terms, now_us = refused_under(120, times=3, every_s=20)
     later_us = now_us + 2 * SECOND
     assert rate.limit_of(SPEC, terms, Limit.REQUESTS, later_us) < 60  # type: ignore[operator]
-    long = changed(feedback.slowed(SPEC, terms, Report(retry_after_s=900), later_us, later_us, refused_share=0.1))
+    long = changed(feedback.slowed(SPEC, terms, Report(retry_after_s=900), later_us, later_us, SPENDING))
     assert long.quiet_until_us == later_us + 900 * SECOND
     assert rate.limit_of(SPEC, terms, Limit.REQUESTS, now_us + 3600 * SECOND) == 120
 
@@ -208,16 +222,16 @@ def test_a_doubted_limit_is_still_a_bound() -> None:
 def test_a_shorter_wait_does_not_shorten_a_longer_one() -> None:
     """The longest that was asked for counts."""
     terms = Terms(version=1, told={Limit.REQUESTS: 100}, quiet_until_us=NOW_US + 60 * SECOND)
-    assert feedback.slowed(SPEC, terms, Report(retry_after_s=1), NOW_US, NOW_US, refused_share=0.5) is None
+    assert feedback.slowed(SPEC, terms, Report(retry_after_s=1), NOW_US, NOW_US, SPENDING) is None
 
 
 def test_the_pace_grows_again_without_a_write() -> None:
-    """After a refusal at the configured limit: half, then back to just below it, then slowly on."""
-    terms = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, refused_share=0.5))
+    """After a refusal at the configured limit: from just below it back to it, and no further than it may."""
+    terms = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, SPENDING))
     paces = [
         rate.limit_of(SPEC, terms, Limit.REQUESTS, terms.quiet_until_us + s * SECOND) or 0 for s in range(0, 60, 5)
     ]
-    assert paces[0] == pytest.approx(30)
+    assert paces[0] == pytest.approx(57)
     assert paces == sorted(paces)
     assert paces[-1] == pytest.approx(60)
 
@@ -309,13 +323,3 @@ def test_failures_sent_before_the_account_opened_do_not_count() -> None:
     memory = health(*((n / 10, True) for n in range(10)))
     assert memory.broken(NOW_US)
     assert not memory.broken(NOW_US + SECOND)
-
-
-def test_the_share_of_refusals_is_by_send_time() -> None:
-    """As the search needs it."""
-    memory = Health()
-    assert memory.refused_share(0) == 0.0
-    for n in range(4):
-        memory.note(NOW_US + n, failed=False, refused=n > 1)
-    assert memory.refused_share(0) == 0.5
-    assert memory.refused_share(NOW_US + 2) == 1.0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.core import feedback, limits, rate
+from shared.core import feedback, rate
 from shared.core.account import MOST, AccountSpec, Limit
 from shared.core.budget import DAY, MINUTE, SECOND, Budget, Hold, Refusal, Search, Taken, Terms, Want, at_us, us_of
 from shared.core.errors import BadInput
@@ -198,7 +199,7 @@ def test_a_request_that_never_fits_says_so_in_a_sentence(want: Want, sentence: s
 
 def test_a_slow_search_does_not_make_a_request_too_large() -> None:
     """What the search found is a pace, not a size."""
-    search = Search(base=0.1, top=0.2, since_us=NOW_US)
+    search = Search(base=0.1, top=0.2, since_us=NOW_US, unit_s=60.0, spent_us=0)
     budget = Budget(terms=Terms(version=1, search=search))
     assert rate.too_large(an_account(), budget, Want(tokens=30_000), NOW_US) is None
     assert isinstance(rate.take(an_account(), budget, Want(tokens=30_000), NOW_US), Taken)
@@ -300,18 +301,6 @@ def test_which_limit_holds() -> None:
     assert rate.limit_of(spec, Terms(pinned={Limit.CONCURRENCY: 3}), Limit.CONCURRENCY, NOW_US) == 3
 
 
-@given(base=st.floats(0.01, 1), cut=st.floats(0, 0.9), seconds=st.lists(st.integers(0, 4000), min_size=2, max_size=5))
-def test_a_search_only_grows_and_stays_within_its_bound(base: float, cut: float, seconds: list[int]) -> None:
-    """A function of time alone: additive, without a write, never above what was configured to explore."""
-    search = Search(base=base * (1 - cut), top=base, since_us=NOW_US)
-    found = [rate.searched(search, NOW_US + s * SECOND, 1.2) for s in sorted(seconds)]
-    assert found == sorted(found)
-    assert all(search.base <= part <= 1.2 for part in found)
-    assert rate.searched(search, NOW_US - SECOND, 1.2) == pytest.approx(search.base)
-    gain = rate.searched(search, NOW_US + 10 * SECOND, 9) - rate.searched(search, NOW_US, 9)
-    assert gain <= 10 * max(limits.RECOVER_PER_S, limits.EXPLORE_PER_S) + 1e-9
-
-
 # ----------------------------------------------------------------------------------------- lines and times
 @given(asked=st.lists(st.tuples(st.integers(1, SECOND), st.integers(0, MINUTE)), min_size=1, max_size=20))
 def test_promised_starts_never_overlap(asked: list[tuple[int, int]]) -> None:
@@ -365,3 +354,58 @@ def test_what_a_holder_holds_is_its_own() -> None:
     assert rate.span_of(an_account(), Budget(), Want(tokens=1500), NOW_US) == 3 * SECOND
     assert rate.enforced(an_account(enforced=False), Terms()) is False
     assert rate.enforced(an_account(enforced=False), Terms(enforced=True)) is True
+
+
+# ------------------------------------------------------------------------------------------- after a quiet
+@pytest.mark.req("X9")
+@given(most=st.integers(10, 1200), burst_s=st.sampled_from([0.0, 0.5, 2.0]), told=st.booleans())
+def test_after_a_quiet_one_call_asks_and_the_next_follow_at_their_pace(most: int, burst_s: float, told: bool) -> None:
+    """Whoever has saved up a burst beforehand has none for ten seconds after the quiet; told limits or not."""
+    spec = an_account(requests_per_minute=most, tokens_per_minute=None, burst_s=burst_s)
+    limits = {Limit.REQUESTS: most} if told else {}
+    budget = Budget(terms=Terms(version=1, quiet_until_us=NOW_US, told=limits))
+    moments, now_us = [], NOW_US
+    while now_us < NOW_US + 10 * SECOND and len(moments) < 8:
+        taken = rate.take(spec, budget, Want(), now_us)
+        if isinstance(taken, Taken):
+            budget = taken.budget
+            moments.append(now_us)
+        else:
+            assert taken.retry_us > now_us
+            now_us = taken.retry_us
+    span_us = MINUTE / most
+    assert moments[0] == NOW_US
+    assert all(after - before >= 0.99 * span_us for before, after in pairwise(moments))
+
+
+def test_a_burst_is_back_ten_seconds_later() -> None:
+    """Who was never quiet has all of it."""
+    spec, terms = an_account(burst_s=2.0), Terms(version=1, quiet_until_us=NOW_US)
+    bursts = [rate.burst_at(spec, terms, NOW_US + s * SECOND) for s in (-5, 0, 9, 10, 400)]
+    assert bursts == [SECOND // 20] * 3 + [2 * SECOND] * 2
+    assert rate.burst_at(spec, Terms(), NOW_US) == 2 * SECOND
+
+
+def test_a_search_is_measured_by_what_was_really_taken() -> None:
+    """In the configured limits' time, whatever the pace: what is taken and not used comes off again, what an answer
+    used beyond its estimate is added, and what is taken for a moment to come is not yet sent."""
+    spec = an_account(requests_per_minute=60, tokens_per_minute=6000, burst_s=0.0)
+    half = Search(base=0.5, top=0.5, since_us=NOW_US, unit_s=60.0, spent_us=0)
+    budget = Budget(terms=Terms(version=1, search=half))
+    for tokens in (50, 150, 50):
+        taken = rate.take(spec, budget, Want(tokens=tokens), NOW_US, ahead_us=10 * SECOND)
+        assert isinstance(taken, Taken)
+        budget = taken.budget
+    assert budget.spent_us == 3.5 * SECOND
+    second = rate.spending(spec, budget, Want(tokens=150), NOW_US + 2 * SECOND)
+    assert (second.call_us, second.spent_us, second.sent_us) == (
+        1.5 * SECOND,
+        3.5 * SECOND,
+        pytest.approx(2.5 * SECOND, abs=1000),
+    )
+    last = rate.spending(spec, budget, Want(tokens=50), NOW_US + 5 * SECOND)
+    assert (last.call_us, last.spent_us, last.sent_us) == (SECOND, 3.5 * SECOND, 3.5 * SECOND)
+    budget = rate.give_back(spec, budget, Want(requests=1, tokens=150), NOW_US)
+    assert budget.spent_us == 2 * SECOND
+    assert rate.give_back(spec, budget, Want(requests=0, tokens=-100), NOW_US).spent_us == 3 * SECOND
+    assert rate.give_back(spec, Budget(), Want(), NOW_US).spent_us == 0

@@ -15,6 +15,7 @@ from shared.core.account import Limit, is_amount
 from shared.core.budget import SECOND, Terms, us_of
 from shared.core.feedback import NOTHING
 from shared.core.moment import iso
+from shared.core.search import Spending
 from tests.builders import NOW, an_account
 
 NOW_US = us_of(NOW)
@@ -163,6 +164,7 @@ def test_no_header_breaks_the_account(headers: dict[str, str]) -> None:
         assert 0 <= left <= report.limits.get(limit, left)
     assert all(0 <= seconds < 3 * 10**6 for seconds in report.reset_s.values())
     assert report.retry_after_s is None or 0 <= report.retry_after_s < math.inf
-    after = feedback.slowed(an_account(), Terms(), report, NOW_US, NOW_US, refused_share=0.1)
+    spending = Spending(call_us=SECOND, spent_us=0, sent_us=0)
+    after = feedback.slowed(an_account(), Terms(), report, NOW_US, NOW_US, spending)
     assert after is not None
     assert SECOND <= after.quiet_until_us - NOW_US <= 3600 * SECOND

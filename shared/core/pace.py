@@ -1,0 +1,50 @@
+"""One paced limit as time: what an amount costs, what a span lets through, and how far ahead of its pace it may be."""
+
+from __future__ import annotations
+
+from shared.core.account import PACED, AccountSpec
+from shared.core.budget import MINUTE, SECOND, Terms, Want
+
+CAUTIOUS_US, CAUTION_US = 10 * SECOND, SECOND // 20
+"""So long after a quiet no more may be spent ahead than this: of most accounts less than a call, of fast ones a few."""
+
+
+def cost_us(amount: int, limit: float) -> int:
+    """How far `amount` moves the arrival of a limit per minute; rounded up, so rounding never overspends."""
+    return -(-amount * MINUTE // max(1, int(limit)))
+
+
+def back_us(amount: int, limit: float) -> int:
+    """How far a returned amount moves the arrival back: rounded so that a return never gives more than was taken."""
+    return amount * MINUTE // max(1, int(limit))
+
+
+def amount_in(span_us: int, limit: float) -> int:
+    """What a limit per minute lets through in a span, rounded down: what costs no more than it."""
+    return span_us * max(1, int(limit)) // MINUTE
+
+
+def burst_us(spec: AccountSpec) -> int:
+    """How far the arrival may lie ahead."""
+    return int(spec.burst_s * SECOND)
+
+
+def burst_at(spec: AccountSpec, terms: Terms, now_us: int) -> int:
+    """The same at a moment. For a while after a quiet hardly at all: one call asks whether the vendor is well again,
+    and the next follow at their pace."""
+    whole_us = burst_us(spec)
+    return whole_us if now_us >= terms.quiet_until_us + CAUTIOUS_US else min(whole_us, CAUTION_US)
+
+
+def fits_us(spec: AccountSpec, terms: Terms, arrival_us: int, cost: int) -> int:
+    """The first moment at which a cost fits: ahead of the pace as far as the burst lets it then."""
+    bursts = (burst_us(spec), min(burst_us(spec), CAUTION_US))
+    whole_us, little_us = (arrival_us + cost - max(burst, cost) for burst in bursts)
+    return max(whole_us, min(little_us, terms.quiet_until_us + CAUTIOUS_US))
+
+
+def configured_us(spec: AccountSpec, want: Want) -> int:
+    """How long `want` would keep the account busy at its configured limits; what is returned is negative there."""
+    limits = ((want.of(limit), spec.configured(limit)) for limit in PACED)
+    times = [amount * MINUTE // most for amount, most in limits if most]
+    return int(max(times, key=abs, default=0) * spec.minute_s / 60)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shared.adapters.aws.access import in_our_words
 from shared.adapters.aws.clients import client
 from shared.adapters.aws.clock import SystemClock
 from shared.adapters.aws.content import ContentByReference, DynamoDbContentStore, S3ContentStore
@@ -28,10 +29,12 @@ from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.lanes import deployed_lanes
 from shared.contract import names
 from shared.core.document import document_bytes, document_ref
-from shared.core.errors import PenstockError
+from shared.core.errors import PenstockError, UnknownStage
 from shared.core.job import DEFAULT_PRIORITY, Job, time_after
 from shared.core.lane import LaneSpec, content_kept_days
+from shared.core.nearest import unknown
 from shared.core.ports import Clock, ContentStore, EffectStore, History, JobStore
+from shared.core.stage import STAGES
 from shared.usecases.enqueue import Enqueue, JobRef, enqueue
 from shared.usecases.persist import persist
 from shared.usecases.steer import reset_to_pending, schedule
@@ -54,6 +57,7 @@ class Enqueued:
 class Penstock:
     """A stage's front door for producers. Safe to share between threads."""
 
+    @in_our_words
     def __init__(
         self,
         stage: str,
@@ -65,6 +69,8 @@ class Penstock:
         history: History | None = None,
         clock: Clock | None = None,
     ) -> None:
+        if stage not in STAGES:
+            raise UnknownStage(unknown(stage, STAGES, "stages"))
         self._stage, self._effects, self._history = stage, effects, history
         self._by = ""
         self.lanes = deployed_lanes(stage) if lanes is None else lanes
@@ -112,10 +118,12 @@ class Penstock:
         )
         return self.put(request)
 
+    @in_our_words
     def put(self, request: Enqueue) -> JobRef:
         """Enqueue a prepared request."""
         return enqueue(request, jobs=self._jobs, content=self._content, lanes=self.lanes, clock=self._clock)
 
+    @in_our_words
     def put_document(self, tenant: str, document_id: str, data: bytes | str) -> str:
         """Store a document, text in UTF-8 of at most 5 MB, and return its reference for the payload of a job.
 
@@ -144,6 +152,7 @@ class Penstock:
                     progress(done)
                 yield result
 
+    @in_our_words
     def schedule(self, job_id: str, delay_seconds: float, reason: str = "") -> Job:
         """A queued job runs `delay_seconds` from now, 0 being now; it still passes every gate.
 
@@ -159,6 +168,7 @@ class Penstock:
             clock=self._clock,
         )
 
+    @in_our_words
     def reset_to_pending(self, job_id: str, delay_seconds: float = 0, reason: str = "") -> Job:
         """A running job is taken back from its worker, which can no longer settle it; no attempt is used.
 

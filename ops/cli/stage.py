@@ -35,10 +35,11 @@ from shared.adapters.aws.resolutions import DynamoDbResolutionStore
 from shared.adapters.aws.signals import DynamoDbSignalLedger
 from shared.contract import env, names
 from shared.core.account import AccountSpec
-from shared.core.errors import BadInput, UnknownLane, UnreadableRow
+from shared.core.errors import BadInput, UnknownLane, UnknownStage, UnreadableRow
 from shared.core.governing import Rules
 from shared.core.job import Job
 from shared.core.lane import LaneSpec, content_kept_days
+from shared.core.nearest import unknown
 from shared.core.ports import BudgetLedger, Value
 from shared.core.routing import Routing
 from shared.core.stage import STAGES
@@ -304,7 +305,7 @@ def chosen(name: str | None, environ: MutableMapping[str, str]) -> str:
     """
     asked = name or environ.get(env.STAGE)
     if asked is not None and asked not in STAGES:
-        raise BadInput("stage", f"must be one of {', '.join(STAGES)}")
+        raise UnknownStage(unknown(asked, STAGES, "stages"))
     if asked == LOCAL and environ.get(ENDPOINT):
         return LOCAL
     if asked is not None and asked != LOCAL:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -10,30 +9,6 @@ from typing import Any
 from shared.contract import table
 from shared.core.errors import BadInput, PenstockError, Unavailable, UnreadableRow
 from shared.core.switches import WAY_OUT
-
-CREDENTIALS = "sign in (`aws sso login`) or set AWS_PROFILE; for the local stack: `penstock local up`"
-_ACTION = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z0-9*]+)")
-_UNACCEPTED = frozenset(
-    {
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    }
-)
-_NO_CREDENTIALS = (
-    "CredentialRetrievalError",
-    "LoginRefreshRequired",
-    "NoAuthTokenError",
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "SSOTokenLoadError",
-    "TokenRetrievalError",
-    "UnauthorizedSSOTokenError",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +44,7 @@ def problem_of(exc: BaseException) -> Problem:
     if isinstance(exc, PenstockError):
         return Problem(code=exc.code, field="", problem=str(exc))
     module = type(exc).__module__
-    if module.startswith(("botocore", "boto3")):
+    if module.startswith("botocore"):
         return _from_sdk(exc)
     if module.startswith("ops.local"):
         return Problem(code="local_stack", field="", problem=str(exc))
@@ -93,70 +68,50 @@ def _way_out(key: str) -> str:
     return "it is left alone: read it with the version that wrote it"
 
 
-def access_denied(exc: BaseException) -> str | None:
-    """The action that was denied, or None when something else is wrong."""
-    code, status = _code(exc)
-    # A 403 by itself is S3's way to say it: a HEAD has no body for a code.
-    if "AccessDenied" not in code and "Unauthorized" not in code and not (code == "403" and status == 403):
-        return None
-    message = str(getattr(exc, "response", {}).get("Error", {}).get("Message", ""))
-    found = _ACTION.search(message)
-    return found[1] if found else str(getattr(exc, "operation_name", "the request"))
-
-
 def not_supported(exc: BaseException) -> bool:
     """True when the endpoint does not have this operation at all: an emulator, or a region without it."""
-    if type(exc).__module__ == "botocore.parsers":
+    from botocore.exceptions import ClientError
+    from botocore.parsers import ResponseParserError
+
+    from shared.adapters.aws.errors import code_of
+
+    if isinstance(exc, ResponseParserError):
         return True
-    code, status = _code(exc)
+    if not isinstance(exc, ClientError):
+        return False
+    code, status = code_of(exc), exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     unknown = ("NotImplemented", "UnknownOperation", "InvalidAction", "UnsupportedOperation", "UnknownService")
     return status == 501 or any(word in code for word in unknown)
 
 
-def _from_sdk(exc: BaseException) -> Problem:
+def _from_sdk(exc: Any) -> Problem:
+    # The SDK is imported already where one of its errors is raised; who only asks for help does not pay for it.
+    from botocore.exceptions import ClientError
+
+    from shared.adapters.aws.access import own_error
+    from shared.adapters.aws.errors import code_of
+
     kind = type(exc).__name__
-    code, _ = _code(exc)
-    if kind in _NO_CREDENTIALS or kind == "ProfileNotFound":
-        what = "the AWS profile does not exist" if kind == "ProfileNotFound" else "no usable AWS credentials were found"
-        return Problem(code="no_credentials", field="", problem=f"{what}: {CREDENTIALS}")
-    if kind == "NoRegionError":
-        return Problem(
-            code="no_region",
-            field="",
-            problem="no AWS region is set: set AWS_DEFAULT_REGION, or a profile that has one",
-        )
-    if code in _UNACCEPTED:
-        return Problem(
-            code="no_credentials", field="", problem=f"AWS does not accept these credentials ({code}): {CREDENTIALS}"
-        )
-    if (action := access_denied(exc)) is not None:
-        return Problem(
-            code="access_denied", field="", problem=f"access denied: {action}; this caller needs that permission"
-        )
-    if not code:
-        where = getattr(exc, "kwargs", {}).get("endpoint_url") or "AWS"
+    error = own_error(exc)
+    if isinstance(error, Unavailable) and not isinstance(exc, ClientError):
         return Problem(
             code="not_reachable",
             field="",
-            problem=f"{where} is not reachable ({kind}): is the network up? Is the local stack, if meant?",
+            problem=f"{error.what} is not reachable ({kind}): is the network up? Is the local stack, if meant?",
         )
-    operation = getattr(exc, "operation_name", "the request")
-    if "NotFound" in code or "NonExistent" in code or code == "NoSuchBucket":
+    if error is not None:
+        return problem_of(error)
+    if not isinstance(exc, ClientError):
         return Problem(
-            code="not_found",
+            code="aws_setup",
             field="",
-            problem=f"{operation} found nothing ({code}): is this stage deployed in this account and region?",
+            problem=f"the AWS SDK cannot work as it is set up ({kind}): look at the AWS_ variables and the profile",
         )
-    return Problem(code="aws_error", field="", problem=f"AWS answered {operation} with {code}; nothing more is known")
-
-
-def _code(exc: BaseException) -> tuple[str, int]:
-    """An AWS error's code and HTTP status; empty for anything else."""
-    response = getattr(exc, "response", None)
-    if not isinstance(response, dict):
-        return "", 0
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return str(response.get("Error", {}).get("Code", "")), int(status)
+    return Problem(
+        code="aws_error",
+        field="",
+        problem=f"AWS answered {exc.operation_name} with {code_of(exc)}; nothing more is known",
+    )
 
 
 def _place(exc: BaseException) -> str:

@@ -4,6 +4,7 @@
     ├── BadInput(field, problem)            change what was given; nothing was written
     │   ├── EnqueueConflict(job_id)         this key already names a job with another payload
     │   ├── UnknownLane(lane, known)        no such lane in this stage
+    │   ├── UnknownStage(problem)           no such stage in this account and region, or not all of it
     │   ├── UnknownScope(scope, problem)    no lane, vendor or task of that name in this stage
     │   └── IllegalMove(job_id, was, to)    the lifecycle has no such move
     ├── UnreadableRow(key, problem)         a stored row this code cannot read: leave it alone, tell an operator
@@ -14,6 +15,7 @@
     ├── PlanMoved(plan_id, current)         the plan does not allow this now: its row says why
     ├── BatchMoved(tag, current)            the batch is not as it was read: look again
     ├── ResolutionMoved(job_id, current)    the resolution does not allow this now: its row says why
+    ├── NoAccess(code, problem)             AWS does not serve this process: mend its region, credentials or permissions
     └── Unavailable(what, code)             a store or queue did not answer: nothing is known, try again later
         └── ControlUnreadable               the switches cannot be read: sends must stop, nothing is failed
 
@@ -69,6 +71,15 @@ class UnknownLane(BadInput):
     def __init__(self, lane: str, known: tuple[str, ...]) -> None:
         super().__init__("lane", unknown(lane, known, "lanes"))
         self.lane = lane
+
+
+class UnknownStage(BadInput):
+    """No stage of that name is deployed in this account and region, or not all of it."""
+
+    code = "unknown_stage"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("stage", problem)
 
 
 class UnknownScope(BadInput):
@@ -169,6 +180,16 @@ class ResolutionMoved(PenstockError):
     def __init__(self, job_id: str, current: Resolution | None) -> None:
         super().__init__(f"the resolution of job {job_id} does not allow this as it stands")
         self.job_id, self.current = job_id, current
+
+
+class NoAccess(PenstockError):
+    """AWS does not serve this process: mend its region, credentials or permissions; asking again does not help."""
+
+    code = "no_access"
+
+    def __init__(self, code: str, problem: str) -> None:
+        super().__init__(problem)
+        self.code, self.problem = code, problem
 
 
 class Unavailable(PenstockError):

@@ -147,4 +147,28 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         faults=("J7",),
         tests=TENANTS,
     ),
+    Mutant(
+        name="an_answer_of_aws_that_leaves_as_it_came",
+        file="shared/adapters/aws/access.py",
+        old="    if (action := denied(exc)) is not None:",
+        new="    if (action := denied(exc)) is not None and isinstance(exc, BotoCoreError):",
+        faults=("I1",),
+        tests=("tests/unit/test_client.py",),
+    ),
+    Mutant(
+        name="an_id_that_anybody_can_make",
+        file="docs/enqueue.md",
+        old="    digest = hmac.new(secret, address.strip().lower().encode(), hashlib.sha256).digest()",
+        new="    digest = hashlib.sha256(address.strip().lower().encode()).digest()",
+        faults=("I8",),
+        tests=("tests/unit/test_enqueue_page.py",),
+    ),
+    Mutant(
+        name="a_part_of_an_export_stays",
+        file="ops/cli/dlq.py",
+        old="        to.unlink(missing_ok=True)",
+        new="        pass",
+        reqs=("C10",),
+        tests=("tests/unit/ops/cli/test_answers.py",),
+    ),
 )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from ops.cli.checks import deployed, working
 from ops.cli.checks.line import Line, fail, ok, skip, warn
 from ops.cli.stage import Stage
-from ops.cli.trouble import CREDENTIALS, access_denied, not_supported, problem_of
+from ops.cli.trouble import not_supported, problem_of
+from shared.adapters.aws.access import CREDENTIALS, denied
 
 Check = Callable[[Stage], Iterator[Line]]
 
@@ -53,7 +54,7 @@ def _made(about: str, check: Check, stage: Stage) -> Iterator[Line]:
         if not_supported(exc):
             operation = getattr(exc, "operation_name", "what this check asks for")
             yield skip(about, f"this endpoint does not have {operation}")
-        elif (action := access_denied(exc)) is not None:
+        elif (action := denied(exc)) is not None:
             yield warn(about, f"not looked at: {action} is denied to this caller", f"allow {action}, or ask who may")
         else:
             yield fail(about, problem_of(exc).sentence, "see whether this part of the stage is deployed")

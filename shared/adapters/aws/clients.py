@@ -6,6 +6,8 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from shared.core.errors import NoAccess
+
 if TYPE_CHECKING:
     from botocore.config import Config
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -68,7 +70,12 @@ def settings(
 @cache
 def _client(service: str, connections: int, tries: int, wait_s: int, surroundings: tuple[str | None, ...]) -> Any:
     config = settings(service, connections=connections, tries=tries, wait_s=wait_s)
-    made = _session(surroundings).create_client(service, config=config)
+    try:
+        made = _session(surroundings).create_client(service, config=config)
+    except ValueError as exc:
+        if type(exc) is not ValueError:
+            raise
+        raise NoAccess("no_endpoint", "AWS_ENDPOINT_URL is not a URL such as http://127.0.0.1:4566") from None
     if service == "dynamodb":
         server_clock().watch(made)
     if service == "s3":

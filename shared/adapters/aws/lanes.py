@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from shared.adapters.aws.clients import TRIES, client
 from shared.contract import names, parts
 from shared.core.account import AccountSpec
-from shared.core.errors import BadInput
+from shared.core.errors import BadInput, UnknownStage
 from shared.core.governing import Rules
 from shared.core.lane import LaneSpec
 from shared.core.routing import Routing
@@ -23,7 +23,7 @@ def deployed_lanes(stage: str, *, tries: int = TRIES) -> Mapping[str, LaneSpec]:
     parameter = names.lanes_parameter(stage)
     told = _told(parameter, tries)
     if told is None:
-        raise BadInput("stage", f"{stage!r} has no parameter {parameter}: is it deployed?")
+        raise UnknownStage(f"{stage!r} has no parameter {parameter}: is it deployed in this account and region?")
     return {name: LaneSpec.from_mapping(name, values) for name, values in told.items()}
 
 

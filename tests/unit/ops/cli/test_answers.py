@@ -98,6 +98,7 @@ def test_a_switch_is_set_although_the_answer_is_lost(deployed: Stage, monkeypatc
     assert deployed.control.switches().entries["all"].level is Level.HALT
 
 
+@pytest.mark.req("C10")
 def test_an_export_that_could_not_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
     """A part would be taken for all of it, and keep the next try from its place."""
 

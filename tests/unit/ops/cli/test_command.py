@@ -85,8 +85,9 @@ def test_without_a_stage_says_what_to_do(penstock: Any) -> None:
 
 def test_unknown_stage_is_named(penstock: Any) -> None:
     """A stage that is none of the four is refused before anything is asked."""
-    assert penstock("-s", "live", "status", "--json", code=1).document == {
-        "error": {"code": "bad_input", "field": "stage", "problem": "must be one of local, dev, stage, prod"}
+    problem = "'prd' is not configured; did you mean prod? known stages: local, dev, stage, prod"
+    assert penstock("-s", "prd", "status", "--json", code=1).document == {
+        "error": {"code": "unknown_stage", "field": "stage", "problem": problem}
     }
 
 
@@ -98,7 +99,7 @@ def test_local_stage_never_reaches_a_real_account(penstock: Any, monkeypatch: py
 
 def test_a_stage_that_is_not_deployed_is_named(penstock: Any, deployed: Stage) -> None:
     """A stage without its parameter: the sentence asks whether it is deployed."""
-    assert "is it deployed?" in penstock("-s", "prod", "status", code=1).err
+    assert "is it deployed in this account and region?" in penstock("-s", "prod", "status", code=1).err
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ DENIED = "User: arn:aws:sts::1:assumed-role/x is not authorized to perform: dyna
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:9/"), "not_reachable", "http://127.0.0.1:9/"),
         (_client_error("AccessDeniedException", DENIED), "access_denied", "dynamodb:GetItem"),
         (_client_error("403", status=403, operation="HeadObject"), "access_denied", "HeadObject"),
-        (_client_error("ResourceNotFoundException"), "not_found", "is this stage deployed"),
+        (_client_error("ResourceNotFoundException"), "unknown_stage", "is this stage deployed"),
         (_client_error("ValidationException", "holds «secret words»"), "aws_error", "ValidationException"),
         (RuntimeError("«secret words»"), "defect", "RuntimeError"),
         (PermissionError(13, "Permission denied", "jobs.jsonl"), "file", "jobs.jsonl"),

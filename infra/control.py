@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Duration, Stack
@@ -19,6 +19,9 @@ from infra.deployment import Deployment
 from infra.function import PlatformFunction
 from infra.schedules import ScheduledRun
 from shared.contract import names, table
+
+_Image = Mapping[str, Mapping[str, Sequence[object]]]
+"""What a filter asks of a row: attribute, its type, and the values or conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,19 +155,23 @@ class ControlStack(Stack):
         )
 
 
+_NEW_ROW = {table.PK: {"S": [{"exists": False}]}}
+"""The image before a row's first write. AWS promises filters for what stands under `dynamodb` alone: the images tell by
+themselves what `eventName` says beside them."""
+
+
 def stream_filters() -> list[str]:
     """New jobs and jobs that moved to `queued`, in no index; jobs that became `failed`. Never a removal.
 
     A row that stays in its state is passed over: it was held, handed off or given another time.
     """
-    queued = {"status": {"S": ["queued"]}, table.WAITING_PK: {"S": [{"exists": False}]}}
-    failed = {"status": {"S": ["failed"]}}
-    patterns: list[dict[str, object]] = []
+    queued: _Image = {"status": {"S": ["queued"]}, table.WAITING_PK: {"S": [{"exists": False}]}}
+    failed: _Image = {"status": {"S": ["failed"]}}
+    patterns: list[str] = []
     for word, image in (("queued", queued), ("failed", failed)):
-        was = {"status": {"S": [{"anything-but": [word]}]}}
-        patterns.append({"eventName": ["INSERT"], "dynamodb": {"NewImage": image}})
-        patterns.append({"eventName": ["MODIFY"], "dynamodb": {"NewImage": image, "OldImage": was}})
-    return [json.dumps(pattern) for pattern in patterns]
+        patterns.append(_pattern("INSERT", before=_NEW_ROW, after=image))
+        patterns.append(_pattern("MODIFY", before={"status": {"S": [{"anything-but": [word]}]}}, after=image))
+    return patterns
 
 
 def feed_filters() -> list[str]:
@@ -172,13 +179,19 @@ def feed_filters() -> list[str]:
 
     Only queued and failed jobs are written without changing their state. Lambda takes five filters.
     """
-    job = {"Keys": {table.PK: {"S": [{"prefix": table.job_pk("")}]}}}
-    stay = ("queued", "failed")
-    patterns: list[dict[str, object]] = [
-        {"eventName": ["INSERT"], "dynamodb": job},
-        {"eventName": ["MODIFY"], "dynamodb": {**job, "NewImage": {"status": {"S": [{"anything-but": list(stay)}]}}}},
+    job = {table.PK: {"S": [{"prefix": table.job_pk("")}]}}
+    any_state, stay = {"status": {"S": [{"exists": True}]}}, ("queued", "failed")
+    moved_on = {"status": {"S": [{"anything-but": list(stay)}]}}
+    patterns = [
+        _pattern("INSERT", before=_NEW_ROW, after=any_state, keys=job),
+        _pattern("MODIFY", before=any_state, after=moved_on, keys=job),
     ]
     for word in stay:
-        images = {"NewImage": {"status": {"S": [word]}}, "OldImage": {"status": {"S": [{"anything-but": [word]}]}}}
-        patterns.append({"eventName": ["MODIFY"], "dynamodb": {**job, **images}})
-    return [json.dumps(pattern) for pattern in patterns]
+        before, after = {"status": {"S": [{"anything-but": [word]}]}}, {"status": {"S": [word]}}
+        patterns.append(_pattern("MODIFY", before=before, after=after, keys=job))
+    return patterns
+
+
+def _pattern(event: str, *, before: _Image, after: _Image, keys: _Image | None = None) -> str:
+    images = {"OldImage": before, "NewImage": after}
+    return json.dumps({"eventName": [event], "dynamodb": {**({"Keys": keys} if keys else {}), **images}})

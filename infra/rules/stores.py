@@ -87,11 +87,24 @@ def the_outbox_loses_nothing(assembly: Assembly) -> Iterator[str]:
             yield f"{mapping}: must bisect a failing batch"
         if not told.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"):
             yield f"{mapping}: needs a failure queue"
-        if not told.get("FilterCriteria", {}).get("Filters"):
-            yield f"{mapping}: needs filters, or every write of a job starts a function"
+        yield from _only_what_concerns_it(mapping)
     for source, count in readers.items():
         if count > MAX_READERS:
             yield f"{source}: {count} readers of one stream; more than {MAX_READERS} are throttled"
+
+
+def _only_what_concerns_it(mapping: Resource) -> Iterator[str]:
+    """Lambda promises filters under `dynamodb` alone: a filter must tell new from changed, and both from removed, by
+    the images, too."""
+    filters = mapping.properties.get("FilterCriteria", {}).get("Filters")
+    if not filters:
+        yield f"{mapping}: needs filters, or every write of a job starts a function"
+    for one in filters or ():
+        pattern = json.loads(one["Pattern"])
+        if pattern.get("eventName") not in (["INSERT"], ["MODIFY"]):
+            yield f"{mapping}: a filter is for INSERT or for MODIFY; a removal is no news"
+        if not {"OldImage", "NewImage"} <= pattern.get("dynamodb", {}).keys():
+            yield f"{mapping}: a filter must ask both images, OldImage and NewImage; eventName alone may not count"
 
 
 @rule("N19")

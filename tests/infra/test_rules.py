@@ -261,6 +261,11 @@ PLANTS = (
           mistake=_set(MAPPING, STREAM, BisectBatchOnFunctionError=False)),
     Plant(rule="N17", what="no filters", part_of_sentence="needs filters",
           mistake=_drop(MAPPING, STREAM, "FilterCriteria")),
+    Plant(rule="N17", what="a filter that trusts the event's name", part_of_sentence="must ask both images",
+          mistake=_set(MAPPING, STREAM, FilterCriteria={"Filters": [{"Pattern": '{"eventName": ["INSERT"]}'}]})),
+    Plant(rule="N17", what="a filter that lets removals pass", part_of_sentence="a removal is no news",
+          mistake=_set(MAPPING, STREAM, FilterCriteria={"Filters": [
+              {"Pattern": '{"dynamodb": {"OldImage": {}, "NewImage": {}}}'}]})),
     Plant(rule="N17", what="a third reader", part_of_sentence="3 readers", mistake=_readers),
     Plant(rule="N18", what="a worker of 15 minutes", part_of_sentence="at most 120 s",
           mistake=_set(FUNCTION, WORKER, Timeout=900)),
@@ -304,7 +309,17 @@ def planted(assembly: Assembly, plant: Plant) -> Assembly:
     return replace(assembly, templates=templates)
 
 
-ROWS = {"TAGS": "K5", "LIMITS": "K6", "ENV": "K6", "N13": "J1", "N1": "F1", "N3": "B1", "N6": "K2", "N14": "F4"}
+ROWS = {
+    "TAGS": "K5",
+    "LIMITS": "K6",
+    "ENV": "K6",
+    "N13": "J1",
+    "N1": "F1",
+    "N3": "B1",
+    "N6": "K2",
+    "N14": "F4",
+    "N17": "B12",
+}
 """Rules that are the answer to a row of the catalogue of failures."""
 
 

@@ -111,4 +111,12 @@ AS_DEPLOYED = (
         faults=("E5",),
         tests=("tests/infra/test_synth.py",),
     ),
+    Mutant(
+        name="new_by_its_name_alone",
+        file="infra/control.py",
+        old='_NEW_ROW = {table.PK: {"S": [{"exists": False}]}}',
+        new='_NEW_ROW = {"no_such_attribute": {"S": [{"exists": False}]}}',
+        faults=("B12",),
+        tests=("tests/infra/test_control.py",),
+    ),
 )

@@ -11,6 +11,7 @@ from ops.cli.jobs import Id, app, whole_id
 from ops.cli.moments import moment_of, span_of
 from ops.cli.show import ago, styled
 from shared.core.job import Job, Status, time_after
+from shared.core.liveness import others_gone_at
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
@@ -156,8 +157,9 @@ def reset(
 ) -> None:
     """Take a running job back from its worker, which can no longer finish it.
 
-    No attempt is used. A job that has begun to send and has no answer yet is refused. What its worker asks of a
-    vendor in this very moment is not stopped; the job's next attempt finds out, and sends nothing twice.
+    No attempt is used; it runs again once that worker is certainly gone. A job that has begun to send and has no
+    answer yet is refused. What its worker asks of a vendor in this very moment is not stopped; the job's next attempt
+    finds out, and sends nothing twice.
     """
     from shared.usecases import steer
 
@@ -185,8 +187,11 @@ def reset(
 
 
 def _when(job: Job, stage: Stage) -> str:
-    now = stage.clock.now()
-    return ago(job.runnable_at, now) if job.runnable_at > now else "now"
+    """From when on it may run: at its time, and once the worker it was taken from is gone."""
+    now, lane = stage.clock.now(), stage.lanes.get(job.lane)
+    gone_at = None if lane is None else others_gone_at(job, lane)
+    at = max(job.runnable_at, gone_at or now)
+    return ago(at, now) if at > now else "now"
 
 
 def _moved(asked: Asked, after: Job, sentence: str) -> None:

@@ -44,7 +44,7 @@ _NUMBERS = ("task_version", "priority", "fence", "attempt_count", "max_attempts"
 _ESTIMATES = ("estimated_tokens", "estimated_requests")
 _TIMES = (
     *("created_at", "updated_at", "not_before_at", "claimed_at", "last_error_at", "waiting_since"),
-    *("completed_at", "permit_at"),
+    *("completed_at", "permit_at", "taken_from"),
 )
 
 
@@ -145,6 +145,7 @@ def job_from_item(item: Item) -> Job:
         not_before_at=fields.time_or_none(_older(fields, "not_before_at")),
         claimed_at=fields.time_or_none("claimed_at"),
         claimed_by=fields.text_or_none("claimed_by"),
+        taken_from=fields.time_or_none("taken_from"),
         fence=fields.whole("fence", 0),
         attempt_count=fields.whole(_older(fields, "attempt_count"), 0),
         max_attempts=fields.whole("max_attempts", 3),

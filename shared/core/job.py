@@ -116,6 +116,9 @@ class Job:
     not_before_at: datetime | None = None
     claimed_at: datetime | None = None
     claimed_by: str | None = None
+    taken_from: datetime | None = None
+    """When the claim was made from which a person took it back: until that claim's time is over, its worker may still
+    be at work. A row from before that was noted says of nobody that he was."""
     fence: int = 0
     attempt_count: int = 0
     max_attempts: int = 3

@@ -15,6 +15,7 @@ from shared.core.backoff import GiveUp, decide_retry
 from shared.core.errors import IllegalMove
 from shared.core.job import CANARY, CANARY_KEPT_DAYS, Category, Job, Status
 from shared.core.lane import LaneSpec
+from shared.core.liveness import claimed_since
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry, Submitted
 
 VERSION = "3.0"
@@ -126,7 +127,8 @@ def rescheduled(job: Job, at: datetime, reason: str, now: datetime, *, detail: s
 def taken_back(job: Job, at: datetime, reason: str, now: datetime) -> Job:
     """Taken back from its running worker by a person: no attempt is used, and it stands in the waiting index at once.
 
-    The fence rises, so the worker that has it can no longer settle. The caller has looked at its effects.
+    The fence rises, so the worker that has it can no longer settle. The caller has looked at its effects. How long it
+    has waited is counted anew.
     """
     return move(
         job,
@@ -136,8 +138,10 @@ def taken_back(job: Job, at: datetime, reason: str, now: datetime) -> Job:
         fence=job.fence + 1,
         claimed_at=None,
         claimed_by=None,
+        taken_from=claimed_since(job),
         not_before_at=at,
         permit_at=None,
+        waiting_since=None,
         **waiting(job, at, reason),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from shared.core.job import KEPT_MOVES, Job, Status
+from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 
 
@@ -18,21 +18,14 @@ def claimed_since(job: Job) -> datetime:
     return job.claimed_at or job.updated_at
 
 
-def workers_gone_at(job: Job, lane: LaneSpec) -> datetime | None:
-    """When every worker that may have had the job is certainly gone; until then one may still begin to send.
+def others_gone_at(job: Job, lane: LaneSpec) -> datetime | None:
+    """When the worker from which a person took the job back is certainly gone; until then it may begin to send, and
+    nobody else does anything with the job. Any other worker writes the end of its claim itself, or is dead by then."""
+    return None if job.taken_from is None else job.taken_from + timedelta(seconds=lane.claim_timeout_s)
 
-    None: only the one that has it now may be at work, or nobody. A worker writes the end of its claim itself, or is
-    dead; only who was taken back from by a person may still run. A history that has lost its beginning may have lost
-    such a step.
-    """
-    lasts = timedelta(seconds=lane.claim_timeout_s)
-    gone = job.moves[0].at + lasts if len(job.moves) >= KEPT_MOVES else None
-    claimed = None
-    for step in job.moves:
-        if step.reason == "claim":
-            claimed = step.at
-        elif step.reason == "reset":
-            gone = (claimed or step.at) + lasts
+
+def workers_gone_at(job: Job, lane: LaneSpec) -> datetime | None:
+    """When every worker that has or had the job is certainly gone; None: nobody has it."""
     if job.status is Status.PROCESSING:
-        gone = claimed_since(job) + lasts
-    return gone
+        return claimed_since(job) + timedelta(seconds=lane.claim_timeout_s)
+    return others_gone_at(job, lane)

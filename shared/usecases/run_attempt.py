@@ -53,6 +53,8 @@ STORE_PAUSE_S = 15
 WAIT_SHARE = 0.2
 """So much of a job's time may pass in waits for the moments of its permits; then it is put back for its turn."""
 TASK_VERSION = 1
+TAKEN_BACK = "taken_back"
+"""Put back until the worker it was taken from is gone: one worker at a time may act for a job."""
 
 
 class Answer(Enum):
@@ -224,7 +226,9 @@ def _hold(job: Job, reason: str, worker: Worker) -> Answer:
 
 def _outcome_of(job: Job, receive_count: int, worker: Worker, deadline: Deadline) -> Outcome:
     """Run the task, or say why it is not run."""
-    now = worker.clock.now()
+    now, gone_at = worker.clock.now(), liveness.others_gone_at(job, worker.lane)
+    if gone_at is not None and now < gone_at:
+        return Defer(gone_at, TAKEN_BACK)
     if lifecycle.is_poison(job, receive_count, POISON_RECEIVES):
         return Fail(Category.POISON, "receives_exhausted")
     task = _canary if job.task == CANARY else worker.tasks.get(job.task)

@@ -121,16 +121,17 @@ def reset_to_pending(
     history: History,
     clock: Clock,
 ) -> TakenBack:
-    """Take a running job back from its worker: queued again, no attempt used, due in `delay_seconds`.
+    """Take a running job back from its worker: queued again, no attempt used, due in `delay_seconds`. It runs once that
+    worker is certainly gone, too: until then whoever claims it puts it back.
 
     The fence rises with the move, so the worker that has the job can no longer settle it. A job with an open
     intent is refused: somebody must first learn what the vendor said.
 
     The worker may write its intent after the effects were read and before, or even after, the row is moved: an
-    intent does not ask for the job's fence. Nothing is sent twice by that. The intent names the effect, not the
-    attempt, so only one of the two workers can hold it; the other one finds it standing and does what it may do
-    about any open intent: ask a vendor that deduplicates by our key, look it up, or park. What was begun before
-    the second look is named in the answer and in the history.
+    intent does not ask for the job's fence. Nothing is sent twice by that, and no end is written over it: when the
+    next attempt begins, what the first worker did stands there, and it does what it may do about any open intent:
+    ask a vendor that deduplicates by our key, look it up, or park. What was begun before the second look is named
+    in the answer and in the history.
     """
     now = clock.now()
     at = time_after("delay_seconds", delay_seconds, now)

@@ -42,6 +42,7 @@ def test_a_job_is_read_back_as_it_was_written(world: World) -> None:
         due=NOW + MINUTE,
         blocked_by="schedule:not_before_at",
         waiting_since=NOW,
+        taken_from=NOW,
         payload_ref="payload/x/y",
         result_ref="result/x",
         plan_id="plan-1",

@@ -51,6 +51,7 @@ jobs = st.builds(
     not_before_at=st.none() | times,
     claimed_at=st.none() | times,
     claimed_by=st.none() | codes,
+    taken_from=st.none() | times,
     fence=small,
     attempt_count=small,
     max_attempts=small,

@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.effects import EffectRow, EffectState
+from shared.adapters.memory.vendor import Says
+from shared.core.effects import Effect, EffectRow, EffectState
 from shared.core.errors import BadInput, ClaimLost
-from shared.core.job import MAX_DELAY_DAYS, Job, Status, time_after
-from shared.core.outcome import Done
+from shared.core.job import MAX_DELAY_DAYS, Category, Job, Status, time_after
+from shared.core.outcome import Done, Fail
+from shared.core.sensitive import Sensitive
+from shared.core.switches import Level
 from shared.usecases import steer
 from shared.usecases.context import Context
 from shared.usecases.run_attempt import Answer
 from shared.usecases.steer import TakenBack
-from tests.builders import NOW, a_job, a_ticket, an_effect_row
+from tests.builders import NOW, a_job, a_switch, a_ticket, an_effect_row
 from tests.unit.usecases.desk import Desk, Flaky
 from tests.vendors_and_tasks import TASKS, VendorKind
 
@@ -158,6 +161,7 @@ def test_the_first_worker_can_no_longer_settle(kind: VendorKind) -> None:
     def frozen(job: Job, ctx: Context) -> Any:
         if job.fence == 1:
             take_back(desk, job.job_id)
+            desk.clock.advance(desk.lane.claim_timeout_s)
             assert desk.work(job.job_id, by="w2/2") is Answer.ACKNOWLEDGE
         return TASKS["reply"](job, ctx)
 
@@ -213,6 +217,88 @@ def test_an_intent_written_after_the_job_was_taken_back_is_not_sent_twice(
     finish(desk, ref.job_id)
     assert len(desk.vendor.accepts) == 1
     assert desk.job(ref.job_id).status is Status.COMPLETED
+
+
+@pytest.mark.req("R8")
+@pytest.mark.fault("A4")
+@pytest.mark.parametrize("then", ["withheld", "failed"])
+def test_no_end_is_written_while_the_first_worker_may_still_begin(then: str) -> None:
+    """Taken back just before its intent; the next attempt would end the job without that effect, and then the vendor's
+    answer is lost: an end over an open intent. It waits until the first worker is certainly gone, and asks."""
+    desk = Desk(kind=VendorKind.DEDUPES, function_timeout_s=60, job_timeout_s=40, visibility_s=400)
+    desk.vendor.script.append(Says.ACCEPTED_BUT_UNKNOWN)
+
+    def reply(job: Job, ctx: Context) -> Any:
+        if job.fence > 1 and then == "failed":
+            return Fail(Category.VENDOR_PERMANENT, "gone")
+        return TASKS["reply"](job, ctx)
+
+    desk.tasks = {"reply": reply}
+    ref = desk.enqueue()
+
+    def meanwhile() -> None:
+        take_back(desk, ref.job_id)
+        if then == "withheld":
+            desk.control.set_switch(a_switch(level=Level.ROUTE_ONLY))
+            desk.clock.advance(11)
+        desk.work(ref.job_id, by="w2/2")
+
+    desk.effects = Interleaved(desk.effects, "intend", meanwhile)  # type: ignore[assignment]
+    assert desk.work(ref.job_id, left_s=50) is Answer.RETURN
+    desk.control.set_switch(a_switch(level=Level.NORMAL))
+    finish(desk, ref.job_id)
+    job, (row,) = desk.job(ref.job_id), desk.effects.of_job(ref.job_id)
+    assert row.state is EffectState.ACCEPTED or job.category is Category.OUTCOME_UNKNOWN
+    assert (job.fence > 2, len(desk.vendor.accepts)) == (True, 1)
+
+
+@pytest.mark.req("X2")
+@pytest.mark.fault("A4")
+def test_one_worker_at_a_time_acts_for_a_job() -> None:
+    """Taken back and brought again at once, or given the time now: put back without an attempt or a look at its task,
+    to the second at which its first worker is certainly gone, however long it had waited before."""
+    desk = Desk()
+    since = NOW - timedelta(days=30)
+    job = desk.put(a_job(status=Status.PROCESSING, waiting_since=since, attempt_count=1))
+    gone_at = NOW + timedelta(seconds=desk.lane.claim_timeout_s)
+    desk.clock.advance(3)
+    take_back(desk, job.job_id)
+    for turn in range(10):
+        more = {"by": "alice", "why": "x", "jobs": desk.jobs, "history": desk.history, "clock": desk.clock}
+        steer.schedule(job.job_id, desk.clock.now(), **more)  # type: ignore[arg-type]
+        desk.work(job.job_id, by=f"w2/{turn}")
+        after = desk.job(job.job_id)
+        assert (after.status, after.not_before_at, after.blocked_by) == (Status.QUEUED, gone_at, "taken_back")
+    assert (after.attempt_count, desk.vendor.requests) == (1, 0)
+    desk.clock.advance_to(gone_at)
+    desk.work(job.job_id, by="w3/3")
+    assert (desk.job(job.job_id).status, len(desk.vendor.accepts)) == (Status.COMPLETED, 1)
+
+
+@pytest.mark.req("R8")
+@pytest.mark.fault("A15")
+def test_two_workers_never_reply_under_two_names() -> None:
+    """A model that says one thing to the worker that is taken back and another to the next: one reply."""
+    desk = Desk()
+
+    def reply(job: Job, ctx: Context) -> Any:
+        body = Sensitive({"text": "x"})
+        request = Effect(vendor="helpdesk", action="reply", target="c-1", body=body, customer_visible=True)
+        ctx.effect("reply_billing" if job.fence == 1 else "reply_shipping", request)
+        return Done("made")
+
+    desk.tasks = {"reply": reply}
+    ref = desk.enqueue()
+
+    def meanwhile() -> None:
+        take_back(desk, ref.job_id)
+        desk.work(ref.job_id, by="w2/2")
+
+    desk.effects = Interleaved(desk.effects, "intend", meanwhile)  # type: ignore[assignment]
+    desk.work(ref.job_id)
+    finish(desk, ref.job_id)
+    assert len(desk.vendor.accepts) == 1
+    assert desk.job(ref.job_id).category is Category.MALFORMED
 
 
 @pytest.mark.req("X2")

@@ -288,7 +288,7 @@ def test_why_is_asked_for(penstock: Any, deployed: Stage, verb: tuple[str, ...])
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [(("--in", "2h"), "in 2 h"), (("--at", "2099-01-01T00:00Z"), "in "), (("--now",), "now")],
+    [(("--in", "3h"), "in 3 h"), (("--at", "2099-01-01T00:00Z"), "in "), (("--now",), "now")],
     ids=["in", "at", "now"],
 )
 def test_schedule(penstock: Any, deployed: Stage, option: tuple[str, ...], said: str) -> None:
@@ -326,7 +326,7 @@ def test_a_span_that_cannot_be_meant(penstock: Any, deployed: Stage, verb: str) 
 
 # -------------------------------------------------------------------------------------------------- reset
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(("options", "said"), [((), "it may run now"), (("--in", "2h"), "it may run in 2 h")])
+@pytest.mark.parametrize(("options", "said"), [((), "it may run now"), (("--in", "3h"), "it may run in 3 h")])
 def test_reset_takes_a_running_job_back(penstock: Any, deployed: Stage, options: tuple[str, ...], said: str) -> None:
     """Queued and waiting, its fence raised, with who and why in its history."""
     job = stored(deployed, status=Status.PROCESSING, attempt_count=1)

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("--row, --seeds: name the study that they are of", file=sys.stderr)
         return 2
     if options.picture is not None and (options.study is None or STUDIES[options.study].draw is None):
-        print("--picture: name the study that it is of: drain or incident", file=sys.stderr)
+        print("--picture: name the study that it is of: drain, bounds or incident", file=sys.stderr)
         return 2
     studies = list(STUDIES.values()) if options.study is None else [_some(STUDIES[options.study], options)]
     if not studies[0].ways:

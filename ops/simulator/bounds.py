@@ -48,7 +48,12 @@ class Bound:
     """When the last call was accepted, or when all was stopped."""
     failed: int
     budget_writes: int
-    slept_share: float
+    slept_s: float
+    """How long jobs slept in their slots, all together."""
+    held_s: float
+    """How long jobs had a slot."""
+    slots: int
+    """So many jobs the lane may run at once."""
     called_in_quiet: int
 
     @property
@@ -70,6 +75,16 @@ class Bound:
     def refused_share(self) -> float:
         """The part of all calls that met a 429."""
         return self.refused / max(1, self.accepted + self.refused)
+
+    @property
+    def slept_share(self) -> float:
+        """The part of the time of all the lane's slots in which a job slept in one: what others could not use."""
+        return self.slept_s / (self.slots * self.seconds)
+
+    @property
+    def slept_of_held(self) -> float:
+        """The part of the time of slots that were taken: what is paid for and only waited."""
+        return self.slept_s / max(0.001, self.held_s)
 
     @property
     def writes_per_accept(self) -> float:
@@ -138,6 +153,8 @@ def drain(way: str, one: Member, seed: int) -> Bound:
         seconds=vendors[0].seconds if stopped else max(accepted),
         failed=engine.ends()["failed"],
         budget_writes=engine.budgets.writes,
-        slept_share=engine.slept_share,
+        slept_s=engine.slept_s,
+        held_s=engine.slot_s,
+        slots=one.lane.ceiling * one.lane.parallel,
         called_in_quiet=sum(vendor.called_in_quiet for vendor in vendors),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -22,7 +23,9 @@ APART: dict[str, dict[str, float]] = {
     # Obeyed: every 429 costs a quarter of an hour, and nobody calls in it.
     f"Retry-After 900 s, {UNTOLD}": {"called_in_quiet": 0},
 }
-COLUMNS = ("time / ideal\nmean · worst", "/ fluid", "429\nmean · worst", "writes\na call", "slots\nsleep")
+COLUMNS = ("time / ideal\nmean · worst", "/ fluid", "429\nmean · worst", "writes\na call", "slots sleep\nall · taken")
+MEANS = ("times_ideal", "times_fluid", "refused_share", "writes_per_accept", "slept_share", "slept_of_held")
+DRAWN = (("times_ideal", "time / ideal", 1.0), ("refused_share", "429s, %", 100.0))
 
 
 def report(one: Bound) -> dict[str, Any]:
@@ -40,6 +43,7 @@ def report(one: Bound) -> dict[str, Any]:
         "refused_share": round(one.refused_share, 5),
         "writes_per_accept": round(one.writes_per_accept, 3),
         "slept_share": round(one.slept_share, 4),
+        "slept_of_held": round(one.slept_of_held, 4),
         "called_in_quiet": one.called_in_quiet,
     }
 
@@ -50,7 +54,7 @@ def rows(done: Sequence[Bound]) -> list[dict[str, Any]]:
     for way in dict.fromkeys(one.way for one in done):
         members = [report(one) for one in done if one.way == way]
         row: dict[str, Any] = {"way": way, "seeds": [one["seed"] for one in members]}
-        for figure in ("times_ideal", "times_fluid", "refused_share", "writes_per_accept", "slept_share"):
+        for figure in MEANS:
             row[figure] = round(mean(one[figure] for one in members), 4)
         row["worst_times_ideal"] = max(one["times_ideal"] for one in members)
         row["worst_refused_share"] = max(one["refused_share"] for one in members)
@@ -88,9 +92,42 @@ def table(done: Sequence[Bound], width: int) -> Table:
             f"{row['times_fluid']:.3f}" if row["windowed"] else "",
             cell("refused_share", f"{row['refused_share']:.2%} · {row['worst_refused_share']:.2%}"),
             cell("writes_per_accept", f"{row['writes_per_accept']:.2f}"),
-            cell("slept_share", f"{row['slept_share']:.1%}"),
+            cell("slept_share", f"{row['slept_share']:.1%} · {row['slept_of_held']:.0%}"),
         )
     return shown
+
+
+def draw(done: Sequence[Bound], to: Path) -> None:
+    """Each member a dot, each row's mean a bar through its dots, what is promised a line."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    matplotlib.rcParams |= {"svg.hashsalt": "penstock", "svg.fonttype": "none"}
+    import matplotlib.pyplot as plt
+
+    shown = list(reversed(rows(done)))
+    figure, panels = plt.subplots(1, 2, figsize=(9, 1.2 + 0.27 * len(shown)), sharey=True, layout="constrained")
+    for axes, (figure_name, label, scale) in zip(panels, DRAWN, strict=True):
+        for place, row in enumerate(shown):
+            members = [scale * getattr(one, figure_name) for one in done if one.way == row["way"]]
+            axes.plot(members, [place] * len(members), "o", color="#0b6e4f", alpha=0.35, markersize=4)
+            axes.plot(scale * row[figure_name], place, "|", color="#0b6e4f", markersize=11, markeredgewidth=2)
+            promised = bounds_of(row["way"]).get(figure_name)
+            if promised is not None:
+                axes.plot(scale * promised, place, "|", color="#c0392b", markersize=11, markeredgewidth=1)
+        axes.set(xlabel=label, yticks=range(len(shown)), yticklabels=[row["way"] for row in shown])
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#e5e8e8")
+        axes.set_axisbelow(True)
+    panels[0].set_xscale("log")
+    panels[0].xaxis.set_major_formatter("{x:g}")
+    panels[0].xaxis.set_minor_formatter("{x:g}")
+    panels[1].set_xlim(0, None)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    # Without a date the same run draws the same file.
+    figure.savefig(to, metadata={"Date": None} if to.suffix == ".svg" else None)
+    plt.close(figure)
 
 
 STUDY = Study(
@@ -102,6 +139,7 @@ STUDY = Study(
     report=report,
     missed=missed,
     table=table,
+    draw=draw,
     seeds=lambda way: SEEDS,
     rows=rows,
 )

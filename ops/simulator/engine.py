@@ -149,9 +149,9 @@ class Engine:
         return source.cap or 0 if source.enabled else 0
 
     @property
-    def slept_share(self) -> float:
-        """The part of the slots' time in which jobs slept."""
-        return sum(clock.slept_s for clock in self._slot_clocks) / max(0.001, self.slot_s)
+    def slept_s(self) -> float:
+        """How long jobs slept in their slots, all together."""
+        return sum(clock.slept_s for clock in self._slot_clocks)
 
     def enqueue(self, count: int) -> None:
         """So many jobs of the lane's first task, all at once."""

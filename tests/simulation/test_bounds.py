@@ -161,17 +161,19 @@ def test_a_worker_that_sleeps_keeps_its_slot_and_others_go_on() -> None:
 
 
 def test_a_few_calls_end_after_the_ideal() -> None:
-    """A small run tells all its figures: done, later than the ideal, nobody failed."""
+    """A small run tells all its figures: done, later than the ideal, nobody failed; what slept is a smaller part of all
+    the lane's slots than of those that were taken."""
     done = bounds.run("60 a minute, headers", 40, 1)
     assert (done.drained, done.failed) == (True, 0)
     assert done.seconds >= done.ideal_s
-    assert 0 <= done.slept_share < 1
+    assert 0 < done.slept_share < done.slept_of_held < 1
+    assert done.slots == 20 * 10
 
 
 def test_the_command_runs_what_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows by a part of their name, seeds, calls; each seed's figures and each row's in the report."""
+    """Rows by a part of their name, seeds, calls; each seed's figures and each row's in the report, and a picture."""
     monkeypatch.setattr(simulator, "REPORTS", tmp_path)
     assert simulator.main(["bounds", "--row", "20 a min", "--seeds", "2-3", "--calls", "30", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -180,6 +182,7 @@ def test_the_command_runs_what_is_asked_for(
         ("20 a minute, no headers", [2, 3]),
     ]
     assert [one["seed"] for one in told["ways"]] == [2, 3, 2, 3]
+    assert (tmp_path / "bounds.svg").stat().st_size > 1000
     assert simulator.main(["bounds", "--row", "no such row"]) == 2
     assert simulator.main(["--row", "20"]) == 2
 

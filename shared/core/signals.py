@@ -51,15 +51,17 @@ class Counts:
     vendors: Mapping[str, VendorCounts] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
-        names = sorted({*self.vendors, *other.vendors})
-        none = VendorCounts()
+        vendors, none = self.vendors, VendorCounts()
+        if other.vendors:
+            names = sorted({*self.vendors, *other.vendors})
+            vendors = {name: self.vendors.get(name, none) + other.vendors.get(name, none) for name in names}
         return Counts(
             claims=self.claims + other.claims,
             completed=self.completed + other.completed,
             failed=self.failed + other.failed,
             errors=self.errors + other.errors,
             oldest_age_s=max(self.oldest_age_s, other.oldest_age_s),
-            vendors={name: self.vendors.get(name, none) + other.vendors.get(name, none) for name in names},
+            vendors=vendors,
         )
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
+from shared.adapters.memory.stream import RETENTION_S, StreamRecord
 from shared.core.lane import LaneSpec
 from shared.core.moment import iso
 from tests.builders import a_lane
@@ -73,7 +74,7 @@ def execute(seed: int, *, tell: bool = False) -> Executed:
         duplicate_p=rng.choice((0.0, 0.0, 0.1)),
         time_out_kills=True,
     )
-    records = world.jobs.stream.reader()
+    written = Written(world)
     operators = Operators(world, random.Random(rng.random()), note_seen)
     tangle.world, tangle.operators = world, operators
     if tell:
@@ -84,8 +85,9 @@ def execute(seed: int, *, tell: bool = False) -> Executed:
         world.later(rng.uniform(0, 300), partial(_act, tangle, operators, act))
     world.later(rng.choice(TROUBLE_S), partial(_calm, world, tangle, operators))
     world.run_until_quiet(max_virtual=CALM_S)
-    _aftermath(world, tangle, operators, rng)
-    problems = list(findings(world, cast, records.read(10**6)))
+    written.read_on()
+    _aftermath(world, tangle, operators, rng, written)
+    problems = list(findings(world, cast, written.records))
     ends = Counter(_end(world, job_id) for job_id in world.requests)
     if tell:
         story += [f"{job_id[:8]} {key}: {_end(world, job_id)}" for job_id, key in _keys(world)]
@@ -126,7 +128,21 @@ def _calm(world: World, tangle: Tangle, operators: Operators) -> None:
     world.queues.calm()
 
 
-def _aftermath(world: World, tangle: Tangle, operators: Operators, rng: random.Random) -> None:
+class Written:
+    """Every write of jobs, read on before the stream forgets it."""
+
+    def __init__(self, world: World) -> None:
+        self._reader = world.jobs.stream.reader(max_age_s=RETENTION_S)
+        self.records: list[StreamRecord] = []
+
+    def read_on(self) -> None:
+        """What was written since the last time."""
+        more = self._reader.read(10**6)
+        self._reader.commit(more)
+        self.records += more
+
+
+def _aftermath(world: World, tangle: Tangle, operators: Operators, rng: random.Random, written: Written) -> None:
     """What failed is resolved by two people and replayed, twice, the first time now and then in trouble again."""
     for troubled in (True, False) if rng.random() < 0.4 else (False,):
         world.run_for(rng.choice(LATER_S))
@@ -148,6 +164,7 @@ def _aftermath(world: World, tangle: Tangle, operators: Operators, rng: random.R
                 vendor.calm = False
             world.later(600, partial(_calm, world, tangle, operators))
         world.run_until_quiet(max_virtual=CALM_S)
+        written.read_on()
 
 
 def _end(world: World, job_id: str) -> str:

@@ -69,6 +69,9 @@ class Operators:
             self.note(f"{what} {job_id[:8]}")
         return done
 
+    def _ask_again(self, what: Act, job_id: str) -> None:
+        self.act(what, job_id)
+
     def open_everything(self) -> None:
         """The incident is over."""
         for scope in list(self._world.control.switches().entries):
@@ -94,7 +97,11 @@ class Operators:
         if what is Act.RESET:
             steer.reset_to_pending(job_id, self._rng.choice((0, 5, 60)), **said, **stores)
         elif what is Act.CANCEL:
-            steer.cancel(job_id, **said, **stores, lanes=world.lanes)
+            held = steer.cancel(job_id, **said, **stores, lanes=world.lanes)
+            if held.again_at is not None and not held.begun and self._rng.random() < 0.7:
+                # Most who were told to ask again do.
+                again_s = (held.again_at - world.clock.now()).total_seconds()
+                world.later(again_s, lambda: self._ask_again(what, job_id))
         elif what is Act.DISMISS:
             dismiss(job_id, **said, **stores, lanes=world.lanes)
         elif what is Act.REPLAY:

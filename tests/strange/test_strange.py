@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,33 @@ import pytest
 from tests.strange import coverage
 from tests.strange.execution import execute
 from tests.strange.night import State, night, run_block
+from tests.strange.report import PROPERTY
 
 pytestmark = pytest.mark.simulation
+
+BATCHES, EACH = 4, 5000
+
+
+@pytest.mark.slow
+@pytest.mark.req("R8")
+@pytest.mark.fault("A13")
+@pytest.mark.fault("A14")
+@pytest.mark.fault("A15")
+@pytest.mark.fault("A16")
+@pytest.mark.fault("A18")
+@pytest.mark.fault("A19")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_whatever_a_task_does_nothing_is_doubled_lost_or_ended_falsely(
+    batch: int, record_property: Callable[[str, object], None]
+) -> None:
+    """Effects whose name, order, number, kind or vendor differ by attempt, every answer of a vendor, three workers and
+    everybody else at every call: no effect accepted twice, no end over an open effect, nothing lost; and each kind of
+    vendor, answer, task and interleaving was drawn."""
+    block = run_block(batch * EACH, EACH, until_found=True)
+    told = {"count": block.count, "found": len(block.found), "ends": block.ends, "seen": block.seen}
+    record_property(PROPERTY, json.dumps(told))
+    assert not block.found, f"{block.found}; the story: python -m tests.strange {next(iter(block.found))}"
+    assert coverage.missing(block.seen) == []
 
 
 @pytest.mark.parametrize("seed", [7, 104, 1591])

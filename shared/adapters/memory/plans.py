@@ -9,6 +9,7 @@ from datetime import datetime
 
 from shared.adapters import plan_rows
 from shared.adapters.attributes import Item
+from shared.adapters.memory.readings import Readings
 from shared.core.errors import PlanMoved, ResolutionMoved
 from shared.core.plan import Entry, Plan, PlanState, Resolution, Step
 
@@ -21,6 +22,10 @@ class MemoryPlanStore:
         self._manifests: dict[str, list[Item]] = {}
         self._steps: dict[str, dict[int, Item]] = {}
         self._lanes: dict[str, Item] = {}
+        self._plan_readings, self._step_readings = (
+            Readings(plan_rows.plan_from_item),
+            Readings(plan_rows.step_from_item),
+        )
         self._lock = threading.RLock()
 
     def put(self, plan: Plan, manifest: Sequence[Entry]) -> None:
@@ -33,7 +38,7 @@ class MemoryPlanStore:
     def get(self, plan_id: str) -> Plan | None:
         """The plan as it stands."""
         item = self._plans.get(plan_id)
-        return None if item is None else plan_rows.plan_from_item(item)
+        return None if item is None else self._plan_readings.of(item)
 
     def manifest(self, plan_id: str) -> tuple[Entry, ...]:
         """Its jobs."""
@@ -98,7 +103,7 @@ class MemoryPlanStore:
         """In order."""
         with self._lock:
             items = [item for _, item in sorted(self._steps.get(plan_id, {}).items())]
-        return tuple(map(plan_rows.step_from_item, items))
+        return tuple(map(self._step_readings.of, items))
 
     def _current(self, plan: Plan) -> Plan:
         current = self.get(plan.plan_id)

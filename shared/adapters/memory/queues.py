@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from shared.adapters.memory.queue import Kept, MemoryQueue
 from shared.contract import envelope
@@ -229,6 +230,7 @@ def _received(message: Kept) -> Received:
     return Received(receipt=message.receipt, delivery=delivery, sent_at=message.sent_at)
 
 
+@lru_cache(maxsize=4096)
 def _read(body: str) -> tuple[str | None, str | None, str]:
     try:
         ticket = envelope.decode_ticket(body)

@@ -9,6 +9,7 @@ from typing import Any
 
 from shared.adapters import attributes, capacity_rows, record_rows, rows, switch_rows
 from shared.adapters.attributes import Item
+from shared.adapters.memory.readings import Readings
 from shared.adapters.meter import UNMETERED, Meter, item_size
 from shared.contract import table
 from shared.core.capacity import CapacityState
@@ -25,7 +26,7 @@ class MemoryEffectStore:
     def __init__(self, *, meter: Meter | None = None) -> None:
         self._rows: dict[str, dict[str, Item]] = {}
         self._meter = meter or UNMETERED
-        self._read: dict[int, tuple[Item, EffectRow]] = {}
+        self._readings = Readings(rows.effect_from_item)
         self._lock = threading.RLock()
 
     def intend(self, row: EffectRow) -> EffectRow | None:
@@ -100,24 +101,17 @@ class MemoryEffectStore:
         with self._lock:
             items = [item for _, item in sorted(self._rows.get(table.job_pk(job_id), {}).items())]
             self._meter.read("effects", "of_job", items, consistent=True)
-        return [self._reading(item) for item in items]
+        return [self._readings.of(item) for item in items]
 
     def _present(self, row: EffectRow) -> EffectRow | None:
         item = self._rows.get(table.job_pk(row.job_id), {}).get(table.effect_sk(row.name))
-        return None if item is None else self._reading(item)
-
-    def _reading(self, item: Item) -> EffectRow:
-        """What a row says, read once: rows are replaced, never changed."""
-        known = self._read.get(id(item))
-        if known is None or known[0] is not item:
-            known = self._read[id(item)] = (item, rows.effect_from_item(item))
-        return known[1]
+        return None if item is None else self._readings.of(item)
 
     def _write(self, operation: str, row: EffectRow) -> None:
         of_job = self._rows.setdefault(table.job_pk(row.job_id), {})
         old, new = of_job.get(table.effect_sk(row.name)), rows.effect_item(row)
         of_job[table.effect_sk(row.name)] = new
-        self._read.pop(id(old), None)
+        self._readings.forget(old)
         self._meter.write("effects", operation, old=old, new=new)
 
     def _refused(self, operation: str, row: EffectRow) -> None:
@@ -231,7 +225,7 @@ class MemoryLedger:
     def __init__(self, *, meter: Meter | None = None) -> None:
         self._rows: dict[str, dict[str, Item]] = {}
         self._meter = meter or UNMETERED
-        self._read: dict[int, tuple[Item, RunRecord]] = {}
+        self._readings = Readings(record_rows.run_from_item)
         self._lock = threading.RLock()
 
     def open_run(self, run: RunRecord) -> bool:
@@ -241,7 +235,7 @@ class MemoryLedger:
             present = slots.get(run.slot)
             if present is not None:
                 self._meter.refused("ledger", "open_run", old=present)
-                return self._reading(present).run_id == run.run_id
+                return self._readings.of(present).run_id == run.run_id
             slots[run.slot] = self._written(run)
             self._meter.write("ledger", "open_run", old=None, new=slots[run.slot])
             return True
@@ -251,7 +245,7 @@ class MemoryLedger:
         with self._lock:
             slots = self._rows.setdefault(run.schedule, {})
             present = slots.get(run.slot)
-            if present is not None and self._reading(present).run_id == run.run_id:
+            if present is not None and self._readings.of(present).run_id == run.run_id:
                 slots[run.slot] = self._written(run)
                 self._meter.write("ledger", "close_run", old=present, new=slots[run.slot])
 
@@ -260,19 +254,10 @@ class MemoryLedger:
         with self._lock:
             found = [item for _, item in sorted(self._rows.get(schedule, {}).items(), reverse=True)[:limit]]
             self._meter.read("ledger", "runs", found, consistent=True)
-            return [self._reading(item) for item in found]
+            return [self._readings.of(item) for item in found]
 
     def _written(self, run: RunRecord) -> Item:
-        item = record_rows.run_item(run)
-        self._read[id(item)] = (item, run)
-        return item
-
-    def _reading(self, item: Item) -> RunRecord:
-        """What a row says, read once: rows are replaced, never changed."""
-        known = self._read.get(id(item))
-        if known is None or known[0] is not item:
-            known = self._read[id(item)] = (item, record_rows.run_from_item(item))
-        return known[1]
+        return self._readings.written(record_rows.run_item(run), run)
 
 
 class MemoryHistory:

@@ -5,6 +5,7 @@ It only lays a function's settings beside its code: code is built once, for all 
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import zipfile
@@ -19,6 +20,8 @@ from infra.stage import ROOT
 from shared.contract import names
 
 BUILD_DIR_VARIABLE = "PENSTOCK_BUILD_DIR"
+BUILT_FOR = {"runtime": "python3.13", "architecture": "arm64"}
+"""What every function runs on; what `make build` stages says the same of itself."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The same settings give the same archive."""
 
@@ -47,6 +50,7 @@ class Packages:
         for function in functions:
             with zipfile.ZipFile(folder / f"{function}.zip", "w") as archive:
                 _write(archive, f"functions/{function}/handler.py", "def handler(event, context): ...\n")
+                _write(archive, names.BUILT_FOR_FILE, json.dumps(BUILT_FOR))
         return cls(folder=folder, target="placeholder")
 
     @contextmanager

@@ -79,6 +79,14 @@ def statements(assembly: Assembly) -> Iterator[tuple[Resource, Mapping[str, Any]
                 yield role, statement
 
 
+def statements_of(assembly: Assembly, role: Resource) -> Iterator[Mapping[str, Any]]:
+    """Every statement that one role holds."""
+    for holder, statement in statements(assembly):
+        ours = holder.stack == role.stack and {"Ref": role.id} in holder.properties.get("Roles", [])
+        if ours or str(holder) == str(role):
+            yield statement
+
+
 def _may_be_wide(written: str, statement: Mapping[str, Any]) -> bool:
     """A wildcard of the list, an action that knows no single resource, or event sources of functions that are named:
     an event source's own id is made up at deploy."""

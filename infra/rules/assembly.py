@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from shared.contract import names
 from shared.core.stage import StageSpec
 
 Template = Mapping[str, Any]
@@ -28,11 +31,21 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What a function carries: its files, and the runtime and architecture they were put together for."""
+
+    files: frozenset[str]
+    built_for: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
     """A stage with the templates made from it: stack name → template."""
 
     stage: StageSpec
     templates: Mapping[str, Template]
+    directory: Path
+    """Where the templates are, and the packages beside them."""
 
     @classmethod
     def read(cls, stage: StageSpec, directory: Path) -> Assembly:
@@ -41,7 +54,7 @@ class Assembly:
             path.name.removesuffix(".template.json"): json.loads(path.read_text(encoding="utf-8"))
             for path in sorted(directory.glob("*.template.json"))
         }
-        return cls(stage=stage, templates=templates)
+        return cls(stage=stage, templates=templates, directory=directory)
 
     def resources(self, *types: str) -> Iterator[Resource]:
         """All resources, or those of some types."""
@@ -82,10 +95,29 @@ class Assembly:
                 return found
         return None
 
+    def all_referred(self, stack: str, value: object) -> list[Resource]:
+        """The resources of the same stack that are meant anywhere inside a value."""
+        found = (self.referred(stack, reference) for reference in _references(value))
+        return [resource for resource in found if resource is not None]
+
+    def package_of(self, function: Resource) -> Staged | None:
+        """What a function's code is, if it is a package that synth has read."""
+        key = function.properties.get("Code", {}).get("S3Key")
+        package = self.directory / f"asset.{key}"
+        return _staged(package) if isinstance(key, str) and package.is_file() else None
+
     def queue_of(self, stack: str, value: object) -> Resource | None:
         """The queue that a reference means."""
         found = self.referred(stack, value)
         return found if found is not None and found.type == "AWS::SQS::Queue" else None
+
+
+@cache
+def _staged(package: Path) -> Staged:
+    with zipfile.ZipFile(package) as archive:
+        files = frozenset(archive.namelist())
+        told = json.loads(archive.read(names.BUILT_FOR_FILE)) if names.BUILT_FOR_FILE in files else {}
+    return Staged(files=files, built_for=told)
 
 
 def _references(value: object) -> Iterator[Mapping[str, Any]]:

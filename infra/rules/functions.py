@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from infra.rules.assembly import Assembly, Resource
 from infra.rules.queues import DEFAULT_TIMEOUT_S, DEFAULT_VISIBILITY_S, queue_sources
 from infra.rules.registry import rule
-from shared.contract import env
+from shared.contract import env, names
 
 CLAIM_MARGIN_S = 30
 """A claim times out this long after its function must have ended (`LaneSpec.claim_timeout_s`)."""
@@ -19,6 +19,8 @@ MAX_ENVIRONMENT_BYTES = 1536
 """Lambda allows 4 KB; names alone need a third of it, and what grows with the stage has no place there."""
 INTRINSIC_BYTES = 64
 """What a name or an ARN that is known only at deploy time is counted as."""
+
+INTEGRATION = "AWS::ApiGatewayV2::Integration"
 
 CONTRACT_VARIABLES = {value for name, value in vars(env).items() if name.isupper() and isinstance(value, str)}
 LIBRARY_VARIABLES = {"AWS_SDK_UA_APP_ID", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE"}
@@ -46,6 +48,41 @@ def caps_fit_the_reserve(assembly: Assembly) -> Iterator[str]:
             yield f"{name}: this stage reserves concurrency, and this worker has none"
         if reserved is not None and caps[name] > reserved:
             yield f"{name}: its event sources may run {caps[name]} at once, only {reserved} are reserved"
+
+
+@rule("ALIAS")
+def a_rollback_repoints_one_alias(assembly: Assembly) -> Iterator[str]:
+    """What feeds a worker or an intake goes through its alias, which is a version of that same function."""
+    for alias in assembly.resources("AWS::Lambda::Alias"):
+        version = assembly.referred(alias.stack, alias.properties.get("FunctionVersion"))
+        if alias.properties.get("Name") != names.LIVE:
+            yield f"{alias}: must be called {names.LIVE}"
+        if version is None or version.properties.get("FunctionName") != alias.properties.get("FunctionName"):
+            yield f"{alias}: must be a version of its own function, not $LATEST"
+    fed = [(mapping, mapping.properties.get("FunctionName")) for mapping, _, _ in queue_sources(assembly)]
+    fed += [(door, door.properties.get("IntegrationUri")) for door in assembly.resources(INTEGRATION)]
+    for source, target in fed:
+        if not any(alias.type == "AWS::Lambda::Alias" for alias in assembly.all_referred(source.stack, target)):
+            yield f"{source}: must start the alias {names.LIVE} of its function"
+
+
+@rule("PACKAGE")
+def code_runs_where_it_was_built_for(assembly: Assembly) -> Iterator[str]:
+    """Wheels are built for one Python on one processor; anything else fails at the first import, on AWS alone."""
+    if assembly.stage.name == "local":
+        return  # the emulator runs every function with its own interpreter
+    for function in _functions(assembly):
+        package = assembly.package_of(function)
+        if package is None:
+            yield f"{function}: its code must be a staged package"
+            continue
+        told = function.properties
+        runs_on = {"runtime": told.get("Runtime"), "architecture": (told.get("Architectures") or ["x86_64"])[0]}
+        if package.built_for != runs_on:
+            yield f"{function}: runs on {_listed(runs_on)}, its package was built for {_listed(package.built_for)}"
+        module = str(told.get("Handler", "")).rpartition(".")[0].replace(".", "/") + ".py"
+        if module not in package.files:
+            yield f"{function}: its package holds no {module}"
 
 
 @rule("N8")
@@ -120,3 +157,7 @@ def _size(value: object) -> int:
         separator, parts = value["Fn::Join"]
         return sum(_size(part) for part in parts) + len(separator) * (len(parts) - 1)
     return INTRINSIC_BYTES if isinstance(value, dict) else len(json.dumps(value))
+
+
+def _listed(told: Mapping[str, str]) -> str:
+    return " on ".join(str(value) for value in told.values()) or "an unknown place"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from infra.rules.assembly import Assembly
+from infra.rules.access import statements_of
+from infra.rules.assembly import Assembly, Resource, listed
 from infra.rules.registry import rule
+from shared.contract import env
 
 _UNITS_S = {"minute": 60, "hour": 3600, "day": 86_400}
 
@@ -52,3 +54,43 @@ def a_late_run_is_dropped(assembly: Assembly) -> Iterator[str]:
                 f"{schedule}: its function must have no asynchronous retries, a maximum event age of at most"
                 f" {period} s and an on-failure queue"
             )
+
+
+@rule("RUNS")
+def a_schedule_starts_its_own_function(assembly: Assembly) -> Iterator[str]:
+    """As often as the function is told, and with a role that this group's schedules alone may take."""
+    for schedule in assembly.resources("AWS::Scheduler::Schedule"):
+        target = schedule.properties.get("Target", {})
+        function = assembly.referred(schedule.stack, target.get("Arn"))
+        if function is None or function.type != "AWS::Lambda::Function":
+            yield f"{schedule}: must start a function of its stack, and the newest code of it"
+            continue
+        told = function.properties.get("Environment", {}).get("Variables", {}).get(env.PERIOD_S)
+        period = period_of(schedule.properties.get("ScheduleExpression", ""))
+        if told != str(period):
+            yield f"{schedule}: starts {function} every {period} s, but {env.PERIOD_S} tells it {told}"
+        role = assembly.referred(schedule.stack, target.get("RoleArn"))
+        if role is None or role.type != "AWS::IAM::Role":
+            yield f"{schedule}: needs a role of its own stack"
+            continue
+        yield from _trusted(schedule, role)
+        held = [
+            (listed(statement.get("Action")), listed(statement.get("Resource")))
+            for statement in statements_of(assembly, role)
+        ]
+        if held != [(["lambda:InvokeFunction"], [target["Arn"]])]:
+            yield f"{role}: must be allowed to invoke {function}, and nothing else"
+
+
+def _trusted(schedule: Resource, role: Resource) -> Iterator[str]:
+    """EventBridge Scheduler names the group as its source; unasked, any schedule of the account could use the role."""
+    trust = role.properties["AssumeRolePolicyDocument"]["Statement"]
+    if [statement.get("Principal") for statement in trust] != [{"Service": "scheduler.amazonaws.com"}]:
+        yield f"{role}: must trust EventBridge Scheduler, and nobody else"
+        return
+    condition = trust[0].get("Condition", {})
+    group = schedule.properties.get("GroupName", {}).get("Ref")
+    if group is None or condition.get("ArnEquals") != {"aws:SourceArn": {"Fn::GetAtt": [group, "Arn"]}}:
+        yield f"{role}: aws:SourceArn must be the group of {schedule}"
+    if not condition.get("StringEquals", {}).get("aws:SourceAccount"):
+        yield f"{role}: aws:SourceAccount must be this account"

@@ -15,6 +15,8 @@ from shared.contract.table import TTL
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 KEPT = (TABLE, "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
+NEVER_EXPIRE = ("control", "history")
+"""Switches and caps hold until somebody changes them; what was decided is never forgotten."""
 MAX_READERS = 2
 MAX_RECORD_AGE_S = 12 * 3600
 
@@ -59,8 +61,20 @@ def _text_can_be_erased(store: Resource, replica: Mapping[str, Any], *, recovere
         yield f"{store}: must have no second copy in another region"
     if not replica.get("SSESpecification", {}).get("KMSMasterKeyId"):
         yield f"{store}: needs the content key"
-    if store.properties.get("TimeToLiveSpecification", {}).get("AttributeName") != TTL:
-        yield f"{store}: must expire by {TTL}"
+
+
+@rule("TTL")
+def rows_expire_where_their_code_says_so(assembly: Assembly) -> Iterator[str]:
+    """By the attribute that is written; another one keeps every row, and the bill, for ever."""
+    stage = assembly.stage.name
+    for_good = {names.table(stage, table) for table in NEVER_EXPIRE}
+    for table in assembly.resources(TABLE):
+        told = table.properties.get("TimeToLiveSpecification")
+        if table.properties.get("TableName") in for_good:
+            if told is not None:
+                yield f"{table}: its rows never expire"
+        elif told != {"AttributeName": TTL, "Enabled": True}:
+            yield f"{table}: TimeToLiveSpecification must name {TTL}, and be enabled"
 
 
 @rule("N17")

@@ -1,7 +1,8 @@
 """Layers: the parts a package is put together from, each made once and kept by the hash of its content.
 
-A function's package is the union of three layers: its dependencies, `shared/`, and its own folder. A change
-in one lane's task makes one small layer anew; the dependencies are fetched when their pins change.
+A function's package is the union of four layers: its dependencies, `shared/`, its own folder, and a file that says
+where it runs. A change in one lane's task makes one small layer anew; the dependencies are fetched when their pins
+change.
 
 A layer is a folder `files/` and the same content as `layer.zip`, with fixed dates, modes and order, so that
 the same input gives the same bytes and AWS sees no new code where there is none.
@@ -10,6 +11,7 @@ the same input gives the same bytes and AWS sees no new code where there is none
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -21,6 +23,7 @@ from pathlib import Path
 
 from ops.packaging.errors import BuildError
 from ops.packaging.targets import Target
+from shared.contract import names
 
 #: Part of every key; raise it when the way layers are made changes.
 FORMAT = 1
@@ -131,6 +134,22 @@ def copy_sources(sources: Mapping[str, Path]) -> Fill:
             destination = folder / name
             destination.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, destination)
+
+    return fill
+
+
+# ----------------------------------------------------------------------------------------------- its place
+def place_key(target: Target) -> str:
+    """The key of a layer that says where the package runs."""
+    return _digest("place", target.identity).hexdigest()[:24]
+
+
+def tell_place(target: Target) -> Fill:
+    """Fills a layer with the runtime and architecture of its target: synth compares them with the function's."""
+
+    def fill(folder: Path) -> None:
+        told = {"runtime": target.runtime, "architecture": target.architecture}
+        (folder / names.BUILT_FOR_FILE).write_text(json.dumps(told), encoding="utf-8")
 
     return fill
 

@@ -27,7 +27,9 @@ from ops.packaging.layers import (
     copy_sources,
     dependency_key,
     install_dependencies,
+    place_key,
     source_key,
+    tell_place,
 )
 from ops.packaging.targets import Target
 
@@ -130,6 +132,7 @@ def _stage_one(build: Build, cache: LayerCache, function: str, shared: Mapping[s
         (dependency_key(requirements, target), build.installer(requirements, target)),
         (source_key(shared, target), copy_sources(shared)),
         (source_key(own, target), copy_sources(own)),
+        (place_key(target), tell_place(target)),
     ]
     keys = tuple(key for key, _ in wanted)
     stamp = build.stamps / f"{function}.json"

@@ -13,6 +13,7 @@ from pathlib import Path
 from ops.packaging.errors import BuildError
 
 LAMBDA_PYTHON = "3.13"
+LAMBDA_ARCHITECTURE = "arm64"
 LAMBDA_PLATFORM = "manylinux2014_aarch64"
 
 
@@ -22,6 +23,9 @@ class Target:
 
     name: str
     identity: str
+    #: The words of Lambda for it: a package tells them to synth, which compares.
+    runtime: str
+    architecture: str
     #: The interpreter whose pip fetches the wheels.
     installer: Path
     #: What tells that pip which wheels to take.
@@ -39,6 +43,8 @@ def lambda_target(*, compiler: Path | None = None) -> Target:
     return Target(
         name="lambda",
         identity=f"{LAMBDA_PLATFORM}-{LAMBDA_PYTHON}-{'compiled' if compiler else 'source'}",
+        runtime=f"python{LAMBDA_PYTHON}",
+        architecture=LAMBDA_ARCHITECTURE,
         installer=Path(sys.executable),
         pip_options=(
             "--platform",
@@ -58,9 +64,12 @@ def local_target(root: Path) -> Target:
     python = venv / "bin" / "python"
     if not python.exists():
         raise BuildError("the emulator's environment (.venv-emulator) is missing; run `make setup`")
+    version = _venv_version(venv)
     return Target(
         name="local",
-        identity=f"{sys.platform}-{platform.machine()}-{_venv_version(venv)}-compiled",
+        identity=f"{sys.platform}-{platform.machine()}-{version}-compiled",
+        runtime=f"python{version.rpartition('.')[0]}",
+        architecture=platform.machine(),
         installer=python,
         compiler=python,
     )

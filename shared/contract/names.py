@@ -22,6 +22,8 @@ READ_BY_WORKERS = (PAYLOADS, "document/", RESULTS)
 """What a worker asks for and may find absent; quarantined messages are not among it."""
 SETTINGS_FILE = "settings.json"
 """What a function is told of lanes, vendors and accounts; it stands at the root of its package."""
+BUILT_FOR_FILE = "built_for.json"
+"""The runtime and architecture that a package was put together for; it stands there, too."""
 LIVE = "live"
 """The alias every worker's event source points at."""
 

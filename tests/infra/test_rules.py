@@ -36,6 +36,7 @@ def properties(templates: Templates, kind: str, *, named: str = "") -> dict[str,
 
 QUEUE, MAPPING, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function"
 TABLE, SCHEDULE, ALARM = "AWS::DynamoDB::GlobalTable", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"
+ALIAS = "AWS::Lambda::Alias"
 INVOKE, POLICY = "AWS::Lambda::EventInvokeConfig", "AWS::IAM::Policy"
 LANE_QUEUE, DEAD_LETTERS = "'QueueName': 'penstock-prod-support'", "penstock-prod-support-dlq"
 INTEGRATION, API_STAGE = "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Stage"
@@ -86,6 +87,14 @@ def _route_to(templates: Templates, function: str) -> None:
         if body["Type"] == FUNCTION and body["Properties"]["FunctionName"] == function
     ]
     properties(templates, INTEGRATION)["IntegrationUri"] = {"Fn::GetAtt": [found, "Arn"]}
+
+
+def _trust(templates: Templates) -> dict[str, Any]:
+    """What the sweeper's schedule says of who may take its role."""
+    role = properties(templates, "AWS::IAM::Role", named="Lets the schedule penstock-prod-sweeper")
+    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    found: dict[str, Any] = statement
+    return found
 
 
 def _readers(templates: Templates) -> None:
@@ -162,7 +171,7 @@ PLANTS = (
           mistake=lambda t: properties(t, TABLE, named="penstock-prod-content")["Replicas"].append({"Region": "x"})),
     Plant(rule="N6", what="what customers wrote under a key of AWS", part_of_sentence="needs the content key",
           mistake=_texts(SSESpecification={})),
-    Plant(rule="N6", what="what customers wrote for ever", part_of_sentence="must expire by expires_at",
+    Plant(rule="TTL", what="what customers wrote for ever", part_of_sentence="must name expires_at",
           mistake=_drop(TABLE, "penstock-prod-content", "TimeToLiveSpecification")),
     Plant(rule="N6", what="a table deleted with its stack", part_of_sentence="must be retained",
           mistake=lambda t: resource(t, TABLE, named="penstock-prod-jobs").update(DeletionPolicy="Delete")),
@@ -297,6 +306,49 @@ PLANTS = (
           mistake=_set(MAPPING, "", Tags=[{"Key": "penstock:version", "Value": "1"}])),
     Plant(rule="TAGS", what="a function without its version", part_of_sentence="stands on functions, and on nothing",
           mistake=_drop(FUNCTION, WORKER, "Tags")),
+    Plant(rule="RUNS", what="a role that any schedule may take", part_of_sentence="must be the group of",
+          mistake=lambda t: _trust(t)["Condition"].pop("ArnEquals")),
+    Plant(rule="RUNS", what="a role for another group's schedules", part_of_sentence="must be the group of",
+          mistake=lambda t: _trust(t)["Condition"].update(
+              ArnEquals={"aws:SourceArn": "arn:aws:scheduler:eu-west-1:1:schedule-group/default"})),
+    Plant(rule="RUNS", what="a role for the schedules of all accounts", part_of_sentence="must be this account",
+          mistake=lambda t: _trust(t)["Condition"].pop("StringEquals")),
+    Plant(rule="RUNS", what="a role that functions may take", part_of_sentence="and nobody else",
+          mistake=lambda t: _trust(t).update(Principal={"Service": "lambda.amazonaws.com"})),
+    Plant(rule="RUNS", what="a schedule that may invoke everything", part_of_sentence="and nothing else",
+          mistake=lambda t: properties(t, POLICY, named="SweeperRunRole")["PolicyDocument"]["Statement"][0].update(
+              Resource="*")),
+    Plant(rule="RUNS", what="twice as often as the function is told", part_of_sentence="tells it 300",
+          mistake=_set(SCHEDULE, "sweeper", ScheduleExpression="rate(2 minutes)")),
+    Plant(rule="RUNS", what="a function that is told another period", part_of_sentence="tells it 60",
+          mistake=lambda t: properties(t, FUNCTION, named="penstock-prod-sweeper")["Environment"]["Variables"].update(
+              PENSTOCK_PERIOD_S="60")),
+    Plant(rule="RUNS", what="a schedule for somebody else's function", part_of_sentence="a function of its stack",
+          mistake=lambda t: properties(t, SCHEDULE)["Target"].update(Arn="arn:aws:lambda:eu-west-1:1:function:x")),
+    Plant(rule="TTL", what="rows that expire by another attribute", part_of_sentence="must name expires_at",
+          mistake=_set(TABLE, "penstock-prod-jobs", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})),
+    Plant(rule="TTL", what="rows that never expire", part_of_sentence="must name expires_at",
+          mistake=_drop(TABLE, "penstock-prod-effects", "TimeToLiveSpecification")),
+    Plant(rule="TTL", what="decisions that are forgotten", part_of_sentence="never expire",
+          mistake=_set(TABLE, "penstock-prod-history",
+                       TimeToLiveSpecification={"AttributeName": "expires_at", "Enabled": True})),
+    Plant(rule="ALIAS", what="a source on the newest code", part_of_sentence="must start the alias live",
+          mistake=lambda t: properties(t, MAPPING, named="ScalingConfig").update(
+              FunctionName=properties(t, ALIAS)["FunctionName"])),
+    Plant(rule="ALIAS", what="an address on the newest code", part_of_sentence="must start the alias live",
+          mistake=lambda t: _route_to(t, INTAKE)),
+    Plant(rule="ALIAS", what="an alias of the newest code", part_of_sentence="not $LATEST",
+          mistake=_set(ALIAS, "", FunctionVersion="$LATEST")),
+    Plant(rule="ALIAS", what="an alias of another name", part_of_sentence="must be called live",
+          mistake=_set(ALIAS, "", Name="green")),
+    Plant(rule="PACKAGE", what="another Python than the wheels'", part_of_sentence="python3.12 on arm64",
+          mistake=_set(FUNCTION, WORKER, Runtime="python3.12")),
+    Plant(rule="PACKAGE", what="another processor than the wheels'", part_of_sentence="python3.13 on x86_64",
+          mistake=_drop(FUNCTION, WORKER, "Architectures")),
+    Plant(rule="PACKAGE", what="a handler that is not there", part_of_sentence="holds no functions/nowhere/handler.py",
+          mistake=_set(FUNCTION, WORKER, Handler="functions.nowhere.handler.handler")),
+    Plant(rule="PACKAGE", what="code from elsewhere", part_of_sentence="must be a staged package",
+          mistake=_set(FUNCTION, WORKER, Code={"S3Bucket": "x", "S3Key": "y.zip"})),
     Plant(rule="E3", what="an outage of an hour dead-letters everything", part_of_sentence="must exceed 3600 s",
           mistake=_set(QUEUE, LANE_QUEUE, VisibilityTimeout=360)),
 )  # fmt: skip
@@ -340,6 +392,7 @@ def test_a_planted_mistake_is_caught(prod: Synthesized, plant: Plant) -> None:
     assert any(plant.part_of_sentence in sentence for sentence in sentences), sentences
 
 
+@pytest.mark.fault("J7", "K5")
 def test_every_stage_meets_every_rule(every_stage: Synthesized) -> None:
     """No stage has a finding, so synth succeeds."""
     assert not check(every_stage.assembly)

@@ -119,4 +119,28 @@ AS_DEPLOYED = (
         faults=("B12",),
         tests=("tests/infra/test_control.py",),
     ),
+    Mutant(
+        name="a_role_for_any_schedule",
+        file="infra/schedules.py",
+        old='                    "ArnEquals": {"aws:SourceArn": group.attr_arn},\n',
+        new="",
+        faults=("J7",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+    Mutant(
+        name="a_period_that_is_not_kept",
+        file="infra/schedules.py",
+        old='schedule_expression=f"rate({period_s // 60} minute',
+        new='schedule_expression=f"rate({2 * period_s // 60} minute',
+        faults=("D2",),
+        tests=("tests/infra/test_rules.py", "tests/infra/test_control.py"),
+    ),
+    Mutant(
+        name="rows_under_another_attribute",
+        file="infra/state.py",
+        old="            time_to_live_attribute=table.TTL if name in _EXPIRES else None,",
+        new='            time_to_live_attribute="ttl" if name in _EXPIRES else None,',
+        faults=("K5",),
+        tests=("tests/infra/test_rules.py",),
+    ),
 )

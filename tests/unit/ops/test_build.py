@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.packages import BUILT_FOR
 from ops import build as command
 from ops.packaging.errors import BuildError, RefusedContent
 from ops.packaging.importing import check_imports
@@ -21,7 +22,9 @@ from ops.packaging.layers import Fill, prune, requirement_lines
 from ops.packaging.staging import Build, function_names, requirements_of, source_files, stage_functions
 from ops.packaging.targets import Target, lambda_target, local_target
 
-HERE = Target(name="here", identity="here-1", installer=Path(sys.executable))
+HERE = Target(
+    name="here", identity="here-1", runtime="python3.12", architecture="arm64", installer=Path(sys.executable)
+)
 COMPILED = replace(HERE, identity="here-2", compiler=Path(sys.executable))
 
 
@@ -106,7 +109,19 @@ def test_a_package_holds_shared_its_own_folder_and_its_dependencies(build: Build
         "shared/core/job.py",
         "shared/adapters/__init__.py",
         "vendored/__init__.py",
+        "built_for.json",
     }
+    told = json.loads((build.stage / "mail" / "built_for.json").read_text(encoding="utf-8"))
+    assert told == {"runtime": "python3.12", "architecture": "arm64"}
+
+
+def test_the_lambda_target_is_what_every_function_runs_on() -> None:
+    """Wheels, runtime and architecture are of one place; synth judges templates by the same words."""
+    told = lambda_target()
+    assert {"runtime": told.runtime, "architecture": told.architecture} == BUILT_FOR
+    fetched = dict(zip(told.pip_options[::2], told.pip_options[1::2], strict=True))
+    assert fetched["--python-version"] == told.runtime.removeprefix("python")
+    assert fetched["--platform"].endswith({"arm64": "_aarch64", "x86_64": "_x86_64"}[told.architecture])
 
 
 def test_the_zip_is_the_folder(build: Build) -> None:

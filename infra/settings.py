@@ -49,6 +49,7 @@ def of_tools(stage: StageSpec) -> Mapping[str, Mapping[str, Any]]:
         names.vendors_parameter(stage.name): vendors(stage, stage.vendors),
         names.accounts_parameter(stage.name): {one.name: one.to_mapping() for one in stage.accounts.values()},
         names.rules_parameter(stage.name): stage.governing,
+        names.people_parameter(stage.name): {names.FREE_SESSION_NAMES: stage.free_session_names},
     }
 
 

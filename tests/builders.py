@@ -10,6 +10,7 @@ from shared.core.account import AccountSpec
 from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.job import Category, Job, Move, Status, canonical_payload, job_id_of, payload_hash
 from shared.core.lane import LaneSpec
+from shared.core.people import People
 from shared.core.ports import Delivery
 from shared.core.run import RunConfig
 from shared.core.switches import Level, Switch
@@ -29,6 +30,9 @@ ROUTING: dict[str, Any] = {
     },
 }
 """A lane's routing, as configuration says it."""
+
+FREELY_NAMED = People(free_session_names=True)
+"""Whoever says it is somebody else is somebody else: for what is not about people."""
 
 
 def a_lane(**overrides: Any) -> LaneSpec:

@@ -105,15 +105,26 @@ def plan(
         asked.out.warn(f"… and {len(refused) - pages.SHOWN:,} more are left out; --json lists them all")
     if planned.unreadable:
         asked.out.warn(f"{planned.unreadable:,} rows cannot be read, so nobody can tell what they are; see `audit`.")
+    warn_unnamed(asked, stage)
     asked.out.say(f"Somebody else approves it with: penstock redrive approve {planned.plan.plan_id}")
+
+
+def warn_unnamed(asked: Asked, stage: Stage) -> None:
+    """Whoever asks hears at once when nobody will be able to agree."""
+    if stage.people.named(stage.caller.arn) is None:
+        asked.out.warn(
+            f"You are {stage.caller.arn}, a name that anybody may choose: nobody's yes will count for what you ask."
+            f" To ask in your own name, {stage.people.instead}."
+        )
 
 
 @command(app, "approve", examples=("penstock redrive approve 4f1c09aa7be2",))
 def approve(asked: Asked, plan_id: PlanId) -> None:
     """Agree to a plan that somebody else made, exactly as it was written down.
 
-    Who you are is what AWS says, and the database refuses the yes of whoever asked. A lane may allow one person for a
-    few jobs (`one_person_redrive`); it is 0 unless a stage sets it.
+    Who you are is what AWS says, under a name that you cannot choose: an IAM user's, an Identity Center session's, or
+    that of a session of one of the stage's own roles. The yes of whoever asked is refused. A lane may allow one person
+    for a few jobs (`one_person_redrive`); it is 0 unless a stage sets it.
     """
     from shared.usecases.approve_redrive import approve_redrive
 
@@ -121,7 +132,13 @@ def approve(asked: Asked, plan_id: PlanId) -> None:
     seen = stage.plans.get(plan_id)
     lane = None if seen is None else stage.lane(seen.lane)
     approved = approve_redrive(
-        plan_id, by=stage.caller.arn, lane=lane, plans=stage.plans, history=stage.history, clock=stage.clock
+        plan_id,
+        by=stage.caller.arn,
+        people=stage.people,
+        lane=lane,
+        plans=stage.plans,
+        history=stage.history,
+        clock=stage.clock,
     )
     _tell(asked, stage, approved, f"approved {plan_id}. Start it with: penstock redrive start {plan_id}")
 

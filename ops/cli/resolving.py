@@ -8,6 +8,7 @@ import typer
 
 from ops.cli.command import Asked, command
 from ops.cli.jobs import Id, app, whole_id
+from ops.cli.redrive import warn_unnamed
 from ops.cli.show import styled
 from shared.core.job import Status
 from shared.core.plan import Finding
@@ -52,6 +53,7 @@ def resolve(
         resolutions=stage.resolutions,
         history=stage.history,
         lanes=stage.lanes,
+        people=stage.people,
         clock=stage.clock,
     )
     finding = Finding.ACCEPTED if accepted else Finding.NOT_SENT
@@ -64,6 +66,7 @@ def resolve(
         words = f"--{finding.value.replace('_', '-')} --evidence {asked_for.evidence}"
         words += " --more-to-do" if more_to_do else ""
         asked.out.say(f"requested: {whole} is {finding.value.replace('_', ' ')} ({', '.join(asked_for.effects)}).")
+        warn_unnamed(asked, stage)
         asked.out.say(f"Somebody else confirms it with: penstock jobs resolve {whole} {words} --confirm")
         return
     resolution, job = resolver.confirm(whole, finding, evidence, by=by, more_to_do=more_to_do)

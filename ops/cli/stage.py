@@ -24,6 +24,7 @@ from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.lanes import (
     deployed_accounts,
     deployed_lanes,
+    deployed_people,
     deployed_routing,
     deployed_rules,
     deployed_vendors,
@@ -40,6 +41,7 @@ from shared.core.governing import Rules
 from shared.core.job import Job
 from shared.core.lane import LaneSpec, content_kept_days
 from shared.core.nearest import unknown
+from shared.core.people import People
 from shared.core.ports import BudgetLedger, Value
 from shared.core.routing import Routing
 from shared.core.stage import STAGES
@@ -128,6 +130,11 @@ class Stage:
     def rules(self) -> Rules:
         """What the words mean, how caps move and what vendors charge, as deployed."""
         return deployed_rules(self.name)
+
+    @cached_property
+    def people(self) -> People:
+        """Whom AWS names for certain here, as deployed."""
+        return deployed_people(self.name)
 
     @cached_property
     def budgets(self) -> BudgetLedger:

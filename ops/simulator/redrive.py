@@ -27,6 +27,7 @@ from shared.core import lifecycle
 from shared.core.cohort import Chosen
 from shared.core.job import Category, Job, Status
 from shared.core.message import dead_letter_of
+from shared.core.people import People
 from shared.core.plan import Ending, Plan, Progress
 from shared.core.switches import Switches
 from shared.usecases.approve_redrive import approve_redrive
@@ -169,7 +170,8 @@ class Night:
         chosen, cause = Chosen(lane=engine.lane.name), "the token had expired; it was renewed"
         rows = {"jobs": engine.jobs, "effects": engine.effects}
         plan = plan_redrive(chosen, cause=cause, by="ada", **rows, **parts).plan  # type: ignore[arg-type]
-        approve_redrive(plan.plan_id, by="bob", lane=engine.lane, **parts)  # type: ignore[arg-type]
+        people = People(free_session_names=True)
+        approve_redrive(plan.plan_id, by="bob", people=people, lane=engine.lane, **parts)  # type: ignore[arg-type]
         return start_redrive(
             plan.plan_id,
             by="ada",

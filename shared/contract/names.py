@@ -18,6 +18,10 @@ PAYLOAD_ROWS = "text/"
 """How the reference of a payload begins that is a row of the content table; its key follows."""
 RESULTS = "result/"
 """Where jobs keep their answers."""
+ROLES = ("reader", "operator", "approver", "producer")
+"""The roles that a stage has for people and for their programs."""
+FREE_SESSION_NAMES = "free_session_names"
+"""Whether a caller counts as whoever it says it is."""
 READ_BY_WORKERS = (PAYLOADS, "document/", RESULTS)
 """What a worker asks for and may find absent; quarantined messages are not among it."""
 SETTINGS_FILE = "settings.json"
@@ -55,6 +59,11 @@ def bucket(stage: str, account: str, region: str) -> str:
 def function(stage: str, name: str) -> str:
     """A function's name: an engine function, or a lane's worker."""
     return f"{PREFIX}-{stage}-{name}"
+
+
+def role(stage: str, who: str) -> str:
+    """The name of one of the stage's roles for people."""
+    return f"{PREFIX}-{stage}-{who}"
 
 
 def worker(lane: str) -> str:
@@ -115,6 +124,11 @@ def routing_parameter(stage: str) -> str:
 def vendors_parameter(stage: str) -> str:
     """The parameter that holds the deployed vendors' addresses and abilities, for tools."""
     return f"/{PREFIX}/{stage}/vendors"
+
+
+def people_parameter(stage: str) -> str:
+    """The parameter that holds which callers count as people, for tools."""
+    return f"/{PREFIX}/{stage}/people"
 
 
 def parameter_part(parameter: str, number: int) -> str:

@@ -85,6 +85,7 @@ class ResolutionStore(Protocol):
         ...
 
     def confirm(self, resolution: Resolution, *, by: str, now: datetime, alone: bool) -> Resolution:
-        """Say yes, if it is unchanged, unconfirmed and still good, and `by` did not ask for it (or may be `alone`).
+        """Say yes, if it is unchanged, asked for by whom it names, unconfirmed and still good, and `by` did not ask for
+        it (or may be `alone`).
         Being applied already counts as success. Raises ResolutionMoved."""
         ...

@@ -17,7 +17,8 @@ from shared.core.vendor import VendorSpec
 from shared.core.vendor_cost import Prices, check_priced
 
 STAGES = ("local", "dev", "stage", "prod")
-KEPT_STAGES = ("stage", "prod")
+PROD = "prod"
+KEPT_STAGES = ("stage", PROD)
 """Those whose data somebody misses."""
 
 
@@ -63,6 +64,8 @@ class StageSpec:
     slack_channel_id: str | None = None
     reserved_concurrency: bool = False
     """Reserve each worker's ceiling; off where the account's quota is small."""
+    free_session_names: bool = False
+    """Whoever chooses the name of a session counts as that person: one may be two. Never in prod."""
     retain: bool = True
     """Keep tables, keys and content when a stack is deleted."""
     alarms: str = ALL_ALARMS
@@ -152,10 +155,12 @@ class StageSpec:
 
 def _check_kept(spec: StageSpec) -> None:
     """What customers depend on outlives its stacks."""
-    for setting in ("retain", "reserved_concurrency", "metrics_alarms"):
+    for setting in ("retain", "reserved_concurrency", "metrics_alarms", "free_session_names"):
         told: object = getattr(spec, setting)
         if not isinstance(told, bool):
             raise BadInput(setting, "must be true or false")
+    if spec.name == PROD and spec.free_session_names:
+        raise BadInput("free_session_names", f"must stay false in {PROD}: what takes two people would take one")
     if spec.name in KEPT_STAGES and not spec.retain:
         raise BadInput(
             "retain", f"must stay true in {spec.name}: without it, tables, keys and texts go with their stack"

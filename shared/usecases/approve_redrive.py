@@ -7,6 +7,7 @@ from datetime import datetime
 from shared.core.errors import BadInput, PlanMoved
 from shared.core.lane import LaneSpec
 from shared.core.moment import iso
+from shared.core.people import People
 from shared.core.plan import Plan, PlanState, manifest_hash
 from shared.core.plan_ports import PlanStore
 from shared.core.ports import Clock, History
@@ -17,14 +18,24 @@ AGAIN = "make a new plan with `penstock redrive plan`"
 
 
 def approve_redrive(
-    plan_id: str, *, by: str, lane: LaneSpec | None = None, plans: PlanStore, history: History, clock: Clock
+    plan_id: str,
+    *,
+    by: str,
+    people: People,
+    lane: LaneSpec | None = None,
+    plans: PlanStore,
+    history: History,
+    clock: Clock,
 ) -> Plan:
-    """Planned → approved. Refused for its own requester (unless the lane lets one person do it for so few), for a plan
-    that expired, and for one whose manifest is not what its hash says. The database keeps the same conditions."""
+    """Planned → approved. Refused for its own requester under any name (unless the lane lets one person do it for so
+    few), for a plan that expired, and for one whose manifest is not what its hash says. The database keeps the same
+    conditions."""
     plan, now = the_plan(plan_id, plans, clock), clock.now()
     if manifest_hash(persist(lambda: plans.manifest(plan_id), clock)) != plan.hash:
         raise BadInput("plan", f"{plan_id}: its manifest is not the one it was made with: {AGAIN}")
     alone_up_to = 0 if lane is None else lane.one_person_redrive
+    if plan.count > alone_up_to:
+        people.check_second("plan", plan_id, asked=plan.requester, agrees=by, verb="approve")
     try:
         approved = persist(lambda: plans.approve(plan, by=by, now=now, alone_up_to=alone_up_to), clock)
     except PlanMoved as moved:

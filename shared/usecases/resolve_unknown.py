@@ -18,6 +18,7 @@ from shared.core.errors import BadInput, EffectMoved, ResolutionMoved, RowMoved,
 from shared.core.job import Job, Status, identifier
 from shared.core.lane import LaneSpec
 from shared.core.moment import iso
+from shared.core.people import People
 from shared.core.plan import VALID_FOR, Finding, Resolution
 from shared.core.plan_ports import ResolutionStore
 from shared.core.ports import Clock, EffectStore, History, JobStore
@@ -37,6 +38,7 @@ class Resolver:
     resolutions: ResolutionStore
     history: History
     lanes: Mapping[str, LaneSpec]
+    people: People
     clock: Clock
 
     def request(self, job_id: str, finding: Finding, evidence: str, *, by: str, more_to_do: bool = False) -> Resolution:
@@ -57,14 +59,11 @@ class Resolver:
         """Agree to exactly what was requested, and record it. Given again after a crash, it goes on where it ended."""
         job = self._job(job_id)
         wanted = persist(lambda: self.resolutions.get(job_id, job.fence), self.clock)
-        mine = wanted is not None and wanted.confirmer == by
-        if not mine:
+        if wanted is None or wanted.confirmer != by:
             job, rows = self._parked(job_id)
             said = self._resolution(job, rows, finding, evidence, by, more_to_do)
-            wanted = self._confirmed(said, by, alone=self._lane(job).one_person_redrive >= 1)
+            wanted = self._confirmed(said, wanted, by, alone=self._lane(job).one_person_redrive >= 1)
             self._tell(wanted, "resolution_confirmed", by)
-        if wanted is None:
-            raise BadInput("job", f"{job_id}: nobody has asked for a resolution yet")
         self._record(wanted)
         return wanted, self._complete(job, wanted)
 
@@ -101,11 +100,19 @@ class Resolver:
             raise BadInput("job", f"{job_id}: its worker may still be sending; look at the vendor after {iso(certain)}")
         return job, rows
 
-    def _confirmed(self, said: Resolution, by: str, *, alone: bool) -> Resolution:
-        try:
-            return persist(lambda: self.resolutions.confirm(said, by=by, now=self.clock.now(), alone=alone), self.clock)
-        except ResolutionMoved as moved:
-            current = moved.current
+    def _confirmed(self, said: Resolution, asked: Resolution | None, by: str, *, alone: bool) -> Resolution:
+        """The request as it was read, with the yes of somebody else."""
+        current = asked
+        if asked is not None:
+            if not alone:
+                self.people.check_second("job", said.job_id, asked=asked.requester, agrees=by, verb="confirm")
+            said = replace(said, requester=asked.requester)
+            try:
+                return persist(
+                    lambda: self.resolutions.confirm(said, by=by, now=self.clock.now(), alone=alone), self.clock
+                )
+            except ResolutionMoved as moved:
+                current = moved.current
         if current is None:
             raise BadInput("job", f"{said.job_id}: nobody has asked for a resolution; ask without --confirm first")
         if current.hash != said.hash:
@@ -118,7 +125,7 @@ class Resolver:
             raise BadInput("job", f"{said.job_id} was confirmed by {current.confirmer} before")
         if current.valid_until <= self.clock.now():
             raise BadInput("job", f"{said.job_id}: the request expired at {iso(current.valid_until)}; request it again")
-        raise BadInput("job", f"{said.job_id}: you requested it; somebody else must confirm it")
+        raise BadInput("job", f"{said.job_id} was requested by {current.requester} meanwhile; look at it again")
 
     def _record(self, wanted: Resolution) -> None:
         now = self.clock.now()

@@ -224,6 +224,8 @@ def test_what_is_confirmed_is_what_was_asked(world: World) -> None:
         with pytest.raises(ResolutionMoved):
             world.resolutions.confirm(said, by=BOB, now=LATER, alone=False)
     with pytest.raises(ResolutionMoved):
+        world.resolutions.confirm(replace(asked, requester=CAT), by=BOB, now=LATER, alone=True)
+    with pytest.raises(ResolutionMoved):
         world.resolutions.confirm(asked, by=BOB, now=asked.valid_until, alone=False)
     with pytest.raises(ResolutionMoved):
         world.resolutions.confirm(asked, by=BOB, now=asked.valid_until, alone=True)

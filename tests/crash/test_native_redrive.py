@@ -21,6 +21,7 @@ from shared.usecases.approve_redrive import approve_redrive
 from shared.usecases.native_redrive import NativeDesk
 from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.start_redrive import abort_redrive, start_redrive
+from tests.builders import FREELY_NAMED
 from tests.crash.explore import every_fault
 from tests.crash.test_redrive import LONG_S, Note, Redriven, Tally
 from tests.judge import illegal_steps
@@ -98,7 +99,7 @@ def _started(world: World, choice: dict[str, Any], *, native: bool) -> Plan:
         native=(lambda planned: desk.planned(planned, 1)) if native else None,
         **parts,
     )
-    approve_redrive(planned.plan.plan_id, by="bob", **parts)
+    approve_redrive(planned.plan.plan_id, by="bob", people=FREELY_NAMED, **parts)
     world.clock.advance(30)
     return start_redrive(
         planned.plan.plan_id,

@@ -20,6 +20,7 @@ from shared.core.switches import Switches
 from shared.usecases.approve_redrive import approve_redrive
 from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.start_redrive import start_redrive
+from tests.builders import FREELY_NAMED
 from tests.crash.explore import FREEZE_S, READS, every_fault
 from tests.crash.report import PROPERTY
 from tests.judge import illegal_steps
@@ -92,7 +93,7 @@ def _started(world: World) -> Plan:
         effects=world.effects,
         **parts,  # type: ignore[arg-type]
     )
-    approve_redrive(planned.plan.plan_id, by="bob", **parts)  # type: ignore[arg-type]
+    approve_redrive(planned.plan.plan_id, by="bob", people=FREELY_NAMED, **parts)  # type: ignore[arg-type]
     return start_redrive(
         planned.plan.plan_id,
         by="ada",

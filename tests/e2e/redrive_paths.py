@@ -16,6 +16,7 @@ from shared.core.plan import Ending, Fate, Progress
 from shared.usecases.approve_redrive import approve_redrive
 from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.start_redrive import start_redrive
+from tests.builders import FREELY_NAMED
 from tests.e2e.paths import LANE, STAGE, LocalStage, a_row
 from tests.waiting import until
 
@@ -40,7 +41,7 @@ def walk_a_redrive(stage: LocalStage) -> None:
         clock=clock,
     ).plan
     assert plan.count == len(ids)
-    approve_redrive(plan.plan_id, by="bob", plans=plans, history=told, clock=clock)
+    approve_redrive(plan.plan_id, by="bob", people=FREELY_NAMED, plans=plans, history=told, clock=clock)
     start_redrive(
         plan.plan_id,
         by="ada",

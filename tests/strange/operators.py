@@ -22,6 +22,7 @@ from shared.usecases.dismiss import dismiss
 from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.resolve_unknown import Resolver
 from shared.usecases.start_redrive import start_redrive
+from tests.builders import FREELY_NAMED
 from tests.strange.scripts import TASK, VENDORS
 from tests.strange.vendors import StrangeVendor
 from tests.world import World
@@ -53,6 +54,7 @@ class Operators:
             resolutions=MemoryResolutionStore(),
             history=world.history,
             lanes=world.lanes,
+            people=FREELY_NAMED,
             clock=world.clock,
         )
 
@@ -140,7 +142,7 @@ class Operators:
         stores = {"jobs": world.jobs, "effects": world.effects}
         planned = plan_redrive(chosen, cause="an incident", by="ada", **stores, **parts)
         plan_id = planned.plan.plan_id
-        approve_redrive(plan_id, by="bob", **parts)
+        approve_redrive(plan_id, by="bob", people=FREELY_NAMED, **parts)
         start_redrive(plan_id, by="ada", lane=world.lane, switches=Switches(), **stores, **parts)
         self.replays += 1
         return True

@@ -19,6 +19,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("stream", deployed.stream),
     ("stream age", deployed.stream_age),
     ("quota", deployed.quota),
+    ("people", working.people),
     ("secrets", working.secrets),
     ("alarms", working.alarms),
     ("dead letters", working.dead_letters),

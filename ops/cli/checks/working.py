@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -19,10 +18,24 @@ _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _UNIT_S = {"minute": 60, "hour": 3600, "day": 86_400}
 PERIODS_MISSED = 3
 FAILURE_QUEUE = "-failed"
+FILLED = "AWSPREVIOUS"
+"""The label that the value before the present one has."""
+
+
+def people(stage: Stage) -> Iterator[Line]:
+    """What takes two people takes two, and whether this caller can be one of them."""
+    if stage.people.free_session_names:
+        todo = f"take it out of config/{stage.name}.yaml and deploy, unless one person is meant to be two"
+        yield warn("people", "free_session_names: whoever says it is somebody else counts as a second person", todo)
+    elif stage.people.named(stage.caller.arn) is None:
+        found = f"{stage.caller.arn} may have chosen its name: its yes to a replay does not count"
+        yield warn("people", found, f"to replay, {stage.people.instead}")
+    else:
+        yield ok("people", f"a second yes counts from whom AWS names; this caller is {stage.caller.arn.split('/')[-1]}")
 
 
 def secrets(stage: Stage) -> Iterator[Line]:
-    """Each lane's secret holds a token for every vendor of the lane. No value is shown."""
+    """Each lane's secret was filled once. Its value is nobody's business here: it is not read."""
     for lane in stage.lanes.values():
         if lane.secret is not None:
             yield _secret(stage, lane, names.secret(stage.name, lane.secret))
@@ -33,21 +46,18 @@ def _secret(stage: Stage, lane: LaneSpec, name: str) -> Line:
     shape = ", ".join(f'"{vendor}": "…"' for vendor in lane.vendors)
     todo = f"fill it: `aws secretsmanager put-secret-value --secret-id {name} --secret-string '{{{shape}}}'`"
     try:
-        text = stage.client("secretsmanager").get_secret_value(SecretId=name).get("SecretString", "")
+        told = stage.client("secretsmanager").describe_secret(SecretId=name)
     except ClientError as exc:
         if exc.response.get("Error", {}).get("Code") != "ResourceNotFoundException":
             raise
-        return fail(about, f"{name} does not exist or is empty", todo)
-    try:
-        tokens = json.loads(text)
-    except ValueError:
-        tokens = None
-    if not isinstance(tokens, dict):
-        return fail(about, f"{name} is not a JSON object of vendor and token", todo)
-    missing = [vendor for vendor in lane.vendors if not tokens.get(vendor)]
-    if missing:
-        return fail(about, f"{name} has no token for {', '.join(missing)}", todo)
-    return ok(about, f"{name} has a token for {', '.join(lane.vendors) or 'nobody'}")
+        return fail(about, f"{name} does not exist", f"deploy the lane's stack, then {todo}")
+    if told.get("DeletedDate"):
+        restore = f"`aws secretsmanager restore-secret --secret-id {name}`"
+        return fail(about, f"{name} is going to be deleted", f"take it back: {restore}")
+    # A deploy writes the first value; what somebody puts after it makes that one the value before.
+    if not any(FILLED in stages for stages in told.get("VersionIdsToStages", {}).values()):
+        return fail(about, f"{name} holds nothing but what its stack made it with", todo)
+    return ok(about, f"{name} was filled; it should hold {', '.join(lane.vendors) or 'nothing'}")
 
 
 def alarms(stage: Stage) -> Iterator[Line]:

@@ -94,6 +94,9 @@ SAME_BATCH_STATE = "#state = :was"
 SOMEBODY_ELSE = "(#requester <> :me OR #count <= :alone)"
 """Whoever says yes is not who asked; a stage may let one person do both for so few jobs (0: never)."""
 
+SAME_REQUESTER = "#requester = :asked_by"
+"""The request is that of whoever it was when it was read: somebody else's is another matter."""
+
 STILL_PLANNED = "#state = :planned"
 """Nobody has approved, started or withdrawn the plan."""
 

@@ -14,6 +14,7 @@ from shared.core.account import AccountSpec
 from shared.core.errors import BadInput, UnknownStage
 from shared.core.governing import Rules
 from shared.core.lane import LaneSpec
+from shared.core.people import People
 from shared.core.routing import Routing
 from shared.core.vendor import VendorSpec
 
@@ -52,6 +53,15 @@ def deployed_accounts(stage: str) -> Mapping[str, AccountSpec]:
 def deployed_rules(stage: str) -> Rules:
     """What the words mean in this stage, how caps move and what vendors charge; the defaults where nothing was told."""
     return Rules.from_mapping(_told(names.rules_parameter(stage)) or {})
+
+
+def deployed_people(stage: str) -> People:
+    """Whom AWS names for certain in this stage; free names only where the stage says so."""
+    told: Mapping[str, object] = _told(names.people_parameter(stage)) or {}
+    return People(
+        roles=frozenset(names.role(stage, role) for role in names.ROLES),
+        free_session_names=told.get(names.FREE_SESSION_NAMES) is True,
+    )
 
 
 def _told(parameter: str, tries: int = TRIES) -> dict[str, dict[str, Any]] | None:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 PORT = "resolutions"
 REQUESTABLE = conditions.any_of(conditions.NO_ROW_YET, conditions.UNCONFIRMED)
 CONFIRMABLE = conditions.all_of(
-    conditions.SOMEBODY_ELSE, conditions.UNCONFIRMED, conditions.SAME_MANIFEST, conditions.STILL_GOOD
+    conditions.SOMEBODY_ELSE,
+    conditions.SAME_REQUESTER,
+    conditions.UNCONFIRMED,
+    conditions.SAME_MANIFEST,
+    conditions.STILL_GOOD,
 )
 
 
@@ -68,6 +72,7 @@ class DynamoDbResolutionStore:
                 ),
                 ExpressionAttributeValues={
                     ":me": attributes.text(by),
+                    ":asked_by": attributes.text(resolution.requester),
                     ":alone": attributes.whole(1 if alone else 0),
                     ":hash": attributes.text(resolution.hash),
                     ":now": attributes.time(now),

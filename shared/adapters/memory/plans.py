@@ -143,7 +143,7 @@ class MemoryResolutionStore:
             current = self.get(resolution.job_id, resolution.fence)
             if current is None:
                 raise ResolutionMoved(resolution.job_id, None)
-            same = current.hash == resolution.hash
+            same = (current.hash, current.requester) == (resolution.hash, resolution.requester)
             two = current.requester != by or alone
             if current.confirmer is None and same and two and current.valid_until > now:
                 confirmed = replace(current, confirmer=by, confirmed_at=now)

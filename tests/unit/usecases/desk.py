@@ -27,6 +27,7 @@ from shared.core.effects import EffectRow
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
+from shared.core.people import People
 from shared.core.ports import Delivery
 from shared.core.switches import Level, Switches
 from shared.usecases.admit import Admitted, admit
@@ -91,6 +92,7 @@ class Desk:
         self.jobs = MemoryJobStore(lanes=self.lanes, clock=self.clock, index_lag_s=index_lag_s)
         self.effects, self.content, self.ledger = MemoryEffectStore(), MemoryContentStore(), MemoryLedger()
         self.history = MemoryHistory()
+        self.people = People(roles=frozenset({"penstock-dev-approver", "penstock-dev-operator"}))
         self.plans, self.resolutions = MemoryPlanStore(), MemoryResolutionStore()
         self.signals = Flaky(MemorySignalLedger(), "add", "minutes")
         self.control = Flaky(MemoryControlStore(), "switches")
@@ -242,6 +244,7 @@ class Desk:
             resolutions=self.resolutions,
             history=self.history,
             lanes=self.lanes,
+            people=self.people,
             clock=self.clock,
         )
 

@@ -17,8 +17,13 @@ from shared.usecases.start_redrive import abort_redrive, start_redrive
 from tests.processes import images_of
 from tests.unit.usecases.desk import Desk
 
-ADA, BOB = "arn:ada", "arn:bob"
+ADA, BOB = "arn:aws:iam::123456789012:user/ada", "arn:aws:iam::123456789012:user/bob"
 CAUSE = "the token had expired; it was renewed"
+
+
+def a_session(role: str, name: str) -> str:
+    """A caller in a session of a role."""
+    return f"arn:aws:sts::123456789012:assumed-role/{role}/{name}"
 
 
 class RedriveDesk(Desk):
@@ -77,7 +82,15 @@ class RedriveDesk(Desk):
 
     def approve(self, plan: Plan | str, by: str = BOB) -> Plan:
         plan_id = plan if isinstance(plan, str) else plan.plan_id
-        return approve_redrive(plan_id, by=by, lane=self.lane, plans=self.plans, history=self.history, clock=self.clock)
+        return approve_redrive(
+            plan_id,
+            by=by,
+            people=self.people,
+            lane=self.lane,
+            plans=self.plans,
+            history=self.history,
+            clock=self.clock,
+        )
 
     def start(self, plan: Plan | str, by: str = ADA) -> Plan:
         return start_redrive(

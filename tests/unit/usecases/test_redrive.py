@@ -17,7 +17,7 @@ from shared.core.plan import Fate, PlanState, Step
 from shared.core.rate import SECOND, us_of
 from shared.core.switches import Level
 from tests.builders import an_account, an_effect_row
-from tests.unit.usecases.redriving import ADA, BOB, CAUSE, RedriveDesk
+from tests.unit.usecases.redriving import ADA, BOB, CAUSE, RedriveDesk, a_session
 from tests.vendors_and_tasks import VendorKind
 
 
@@ -85,6 +85,23 @@ def test_a_plan_is_not_approved_by_its_author() -> None:
     assert desk.approve(plan, by=BOB).approver == BOB
 
 
+@pytest.mark.req("C9")
+@pytest.mark.fault("J9", "J6")
+def test_a_second_name_does_not_approve() -> None:
+    """The author's own session of another role, and a session whose name anybody may choose: the plan stays planned."""
+    desk = RedriveDesk()
+    desk.fail(2)
+    plan = desk.plan().plan
+    with pytest.raises(BadInput, match="was requested by you"):
+        desk.approve(plan, by=a_session("penstock-dev-approver", "ada"))
+    with pytest.raises(BadInput, match=r"assumed-role/Admin/bob may have chosen its name.*penstock-dev-approver"):
+        desk.approve(plan, by=a_session("Admin", "bob"))
+    with pytest.raises(BadInput, match="must request it again"):
+        desk.approve(desk.plan(by=a_session("Admin", "cat")).plan, by=ADA)
+    assert desk.plans.get(plan.plan_id) == plan
+    assert desk.approve(plan, by=a_session("penstock-dev-approver", "bob")).approver is not None
+
+
 def test_one_person_may_for_a_few_where_the_lane_says_so() -> None:
     """As many as the lane's setting, and not one more."""
     desk = RedriveDesk(one_person_redrive=2)
@@ -109,7 +126,7 @@ def test_what_cannot_be_approved() -> None:
     plan = desk.plan().plan
     desk.approve(plan)
     with pytest.raises(BadInput, match="is approved: make a new plan"):
-        desk.approve(plan, by="arn:cat")
+        desk.approve(plan, by=BOB.replace("bob", "cat"))
     expired = desk.plan().plan
     desk.clock.advance(24 * 3600)
     with pytest.raises(BadInput, match=r"expired at .*: make a new plan"):

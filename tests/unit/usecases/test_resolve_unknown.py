@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from shared.core.effects import EffectState
 from shared.core.errors import BadInput
 from shared.core.job import Category, Status
 from shared.core.plan import Finding
-from tests.unit.usecases.redriving import ADA, BOB, RedriveDesk
+from tests.unit.usecases.redriving import ADA, BOB, RedriveDesk, a_session
 
 NOT_SENT, ACCEPTED = Finding.NOT_SENT, Finding.ACCEPTED
 
@@ -74,13 +75,48 @@ def test_who_requested_it_cannot_confirm_it() -> None:
     """Nothing is recorded; where the lane lets one person replay, one may do this, too."""
     desk, job_id = a_parked()
     desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
-    with pytest.raises(BadInput, match="you requested it; somebody else must confirm it"):
+    with pytest.raises(BadInput, match="was requested by you: somebody else must confirm it"):
         desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=ADA)
     assert desk.rows(job_id)[0].open
     alone, other = a_parked(one_person_redrive=1)
     alone.resolver().request(other, NOT_SENT, "case/12", by=ADA)
     alone.resolver().confirm(other, NOT_SENT, "case/12", by=ADA)
     assert not alone.rows(other)[0].open
+
+
+@pytest.mark.fault("J9", "J6")
+def test_a_second_name_is_no_second_person() -> None:
+    """Ada's own session of the approver's role, and a session whose name she chose: nothing is recorded."""
+    desk, job_id = a_parked()
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    with pytest.raises(BadInput, match="was requested by you"):
+        desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=a_session("penstock-dev-approver", "ada"))
+    with pytest.raises(BadInput, match="may have chosen its name"):
+        desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=a_session("Admin", "bob"))
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=a_session("Admin", "bob"))
+    with pytest.raises(BadInput, match="somebody whom AWS names must request it again"):
+        desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=ADA)
+    assert desk.rows(job_id)[0].open
+
+
+@pytest.mark.fault("J9", "J6")
+def test_a_request_that_changes_hands_while_it_is_confirmed_is_refused() -> None:
+    """Between the look at who asked and the yes, Bob himself asks: his own yes does not meet his own request."""
+    desk, job_id = a_parked()
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    mine = a_session("penstock-dev-approver", "bob")
+
+    class Meanwhile:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(desk.resolutions, name)
+
+        def confirm(self, *said: Any, **how: Any) -> Any:
+            desk.resolver().request(job_id, NOT_SENT, "case/12", by=mine)
+            return desk.resolutions.confirm(*said, **how)
+
+    with pytest.raises(BadInput, match=f"was requested by {mine} meanwhile; look at it again"):
+        replace(desk.resolver(), resolutions=Meanwhile()).confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    assert desk.rows(job_id)[0].open
 
 
 @pytest.mark.fault("J6")

@@ -31,7 +31,7 @@ from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.run_redrive import Redriver
 from shared.usecases.start_redrive import start_redrive
 from shared.usecases.view import Viewer
-from tests.builders import NOW, a_run_lane, a_switch
+from tests.builders import FREELY_NAMED, NOW, a_run_lane, a_switch
 from tests.unit.usecases.rewriting import RewriteDesk
 
 CAUSE = "the key had expired; it was renewed"
@@ -265,7 +265,7 @@ class Replays:
         parts: dict[str, Any] = {"plans": self.plans, "history": self.history, "clock": desk.clock}
         rows: dict[str, Any] = {"jobs": desk.jobs, "effects": desk.effects}
         plan = plan_redrive(Chosen(lane="rewrite"), cause=CAUSE, by="ada", **rows, **parts).plan
-        approve_redrive(plan.plan_id, by="bob", lane=desk.lane, **parts)
+        approve_redrive(plan.plan_id, by="bob", people=FREELY_NAMED, lane=desk.lane, **parts)
         switches = desk.control.switches()
         return start_redrive(plan.plan_id, by="ada", lane=desk.lane, switches=switches, **rows, **parts)
 

@@ -13,10 +13,11 @@ from shared.adapters.memory.queues import MemoryDeadLetterQueues
 from shared.adapters.memory.stores import MemoryControlStore, MemoryLedger
 from shared.contract import names, table
 from shared.core.lane import LaneSpec
+from shared.core.people import People
 from shared.core.schedule import RunRecord
 from tests.unit.ops.cli.conftest import LANES
 
-CALLER = Caller(account="123456789012", arn="arn:aws:sts::123456789012:user/me", region="eu-central-1")
+CALLER = Caller(account="123456789012", arn="arn:aws:iam::123456789012:user/me", region="eu-central-1")
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:penstock-dev-alarms"
 
 
@@ -80,10 +81,11 @@ class Cloud(Stage):
         self.subscribers = ["arn:aws:sns:eu-central-1:123456789012:penstock-dev-alarms:1"]
         self.undelivered = 0
         self.schedules = {names.schedule("dev", name): "ENABLED" for name in names.SCHEDULED}
-        self.secrets: dict[str, str] = {}
+        self.secrets: dict[str, dict[str, Any]] = {}
         self.told: dict[str, LaneSpec] = {lane.name: lane for lane in LANES}
         memory: dict[str, Any] = {
             "caller": CALLER,
+            "people": People(roles=frozenset(names.role("dev", role) for role in names.ROLES)),
             "lanes": self.told,
             "control": MemoryControlStore(),
             "ledger": MemoryLedger(),
@@ -166,9 +168,10 @@ class Cloud(Stage):
         return Service(list_schedules={"Schedules": found}, get_schedule={"ScheduleExpression": "rate(5 minutes)"})
 
     def _secretsmanager(self) -> Service:
-        def value(SecretId: str) -> Any:
+        def described(SecretId: str) -> Any:
             if SecretId not in self.secrets:
-                raise failure("ResourceNotFoundException", "GetSecretValue")
-            return {"SecretString": self.secrets[SecretId]}
+                raise failure("ResourceNotFoundException", "DescribeSecret")
+            return self.secrets[SecretId]
 
-        return Service(get_secret_value=value)
+        # A value is never asked for: there is no such operation here.
+        return Service(describe_secret=described)

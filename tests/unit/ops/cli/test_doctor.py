@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
-from ops.cli.stage import Stage
+from ops.cli.stage import Caller, Stage
 from shared.contract import names
 from shared.core.job import Status
 from shared.core.message import dead_letter_of
 from shared.core.switches import Level
-from tests.builders import a_job, a_lane, a_switch
+from tests.builders import NOW, a_job, a_lane, a_switch
 from tests.unit.ops.cli.cloud import CALLER, Cloud, failure
 
 
@@ -171,29 +172,47 @@ def test_a_halted_lane_may_be_disabled(penstock: Any, cloud: Cloud) -> None:
     assert marks(penstock("doctor", "--json").document)["worker support"] == "ok"
 
 
+FIRST, FILLED = {"v-1": ["AWSCURRENT"]}, {"v-1": ["AWSPREVIOUS"], "v-2": ["AWSCURRENT"]}
+
+
 @pytest.mark.parametrize(
-    ("value", "mark"),
+    ("told", "mark", "todo"),
     [
-        (None, "fail"),
-        ("{}", "fail"),
-        ("not json", "fail"),
-        ('["helpdesk"]', "fail"),
-        ('{"helpdesk": ""}', "fail"),
-        ('{"helpdesk": "tok-CANARY"}', "ok"),
+        (None, "fail", "put-secret-value --secret-id penstock/dev/support"),
+        ({"VersionIdsToStages": FIRST}, "fail", "put-secret-value --secret-id penstock/dev/support"),
+        ({"VersionIdsToStages": FILLED, "DeletedDate": NOW}, "fail", "restore-secret --secret-id penstock/dev/support"),
+        ({"VersionIdsToStages": FILLED}, "ok", ""),
     ],
-    ids=str,
+    ids=["missing", "as it was made", "going to be deleted", "filled"],
 )
-def test_secrets(penstock: Any, cloud: Cloud, value: str | None, mark: str) -> None:
-    """A lane's secret must hold a token for each of its vendors; the value is never shown."""
+def test_secrets(penstock: Any, cloud: Cloud, told: dict[str, Any] | None, mark: str, todo: str) -> None:
+    """A lane's secret must have been filled; that is known without a right to read any value."""
     cloud.told["support"] = a_lane(secret="support")
-    if value is not None:
-        cloud.secrets["penstock/dev/support"] = value
+    if told is not None:
+        cloud.secrets["penstock/dev/support"] = told
     said = penstock("doctor", "--json", code=1 if mark == "fail" else 0)
     assert marks(said.document)["secret support"] == mark
-    assert "CANARY" not in said.out + penstock("doctor", code=said.code).out
-    if mark == "fail":
-        (line,) = [one for one in said.document["checks"] if one["about"] == "secret support"]
-        assert "put-secret-value --secret-id penstock/dev/support" in line["todo"]
+    (line,) = [one for one in said.document["checks"] if one["about"] == "secret support"]
+    assert todo in line["todo"]
+
+
+@pytest.mark.fault("J9")
+@pytest.mark.parametrize(
+    ("arn", "free", "mark", "said"),
+    [
+        ("arn:aws:iam::123456789012:user/ada", False, "ok", "this caller is ada"),
+        ("arn:aws:sts::123456789012:assumed-role/penstock-dev-reader/ada", False, "ok", "this caller is ada"),
+        ("arn:aws:sts::123456789012:assumed-role/Admin/ada", False, "warn", "assume one of penstock-dev-approver"),
+        ("arn:aws:iam::123456789012:root", True, "warn", "config/dev.yaml"),
+    ],
+)
+def test_whose_yes_counts(penstock: Any, cloud: Cloud, arn: str, free: bool, mark: str, said: str) -> None:
+    """Whether this caller can be a second person, and whether the stage lets one person be two."""
+    caller = Caller(account="123456789012", arn=arn, region="eu-central-1")
+    cloud.__dict__.update(caller=caller, people=replace(cloud.people, free_session_names=free))
+    (line,) = [one for one in penstock("doctor", "--json").document["checks"] if one["about"] == "people"]
+    assert line["mark"] == mark
+    assert said in line["found"] + line["todo"]
 
 
 def test_stream_age(penstock: Any, cloud: Cloud) -> None:

@@ -73,7 +73,7 @@ report: ## Print which tests prove which requirement, from the last run.
 bench: setup build-local ## Print our numbers beside the standard way.
 	@$(py) -m ops.bench $(ARGS)
 
-simulate: setup ## A drain, an incident and a redrive at full size, ours beside the usual ways (virtual time).
+simulate: setup ## A drain, strict vendors, an incident and a redrive at full size, ours beside the usual ways (virtual time).
 	@$(py) -m ops.simulator $(ARGS)
 
 ##@ The app

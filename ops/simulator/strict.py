@@ -106,7 +106,9 @@ class StrictVendor:
         report = self._report(now_s)
         if wait_s > 0:
             self.seen.refused_at.append(now_s)
-            asks_s = self.offer.headers.retry_after_s or wait_s
+            # A refused call that counts has made it longer.
+            fits_s = max(kept.wait_s(asked[limit], now_s) for limit, kept in self._kept.items())
+            asks_s = self.offer.headers.retry_after_s or fits_s
             began_s = now_s + HEARD_S if now_s >= self._quiet_s[1] else self._quiet_s[0]
             self._quiet_s = (began_s, now_s + asks_s)
             refusal = Report(

@@ -1,9 +1,9 @@
 """The search for a limit that nobody tells: where it lies, by what passed between two refusals, and what is tried next.
 
 A vendor that has just refused has nothing left. When it refuses again, just so much has passed since then as it allows
-in that time, the quiet included. So two refusals tell the limit, whatever it was believed to be and however the vendor
-counts. From just below it the pace grows: back to what was found, slowly there, and ever faster the longer nothing is
-refused.
+in that time, the quiet included: less than one call more, and that one is counted, since too low costs more than to be
+refused once again. So two refusals tell the limit, whatever it was believed to be and however the vendor counts. From
+just below it the pace grows: back to what was found, slowly there, and ever faster the longer nothing is refused.
 
     part of the configured limits                                       ╱
                                                                       ╱
@@ -71,7 +71,7 @@ def met(
     if search is not None:
         # A longer quiet is about something else than a limit of minutes.
         whole_us = sent_us - search.since_us + min(int(quiet_s * SECOND), MINUTE)
-        passed = (spending.sent_us - spending.call_us - search.spent_us) / max(1, whole_us)
+        passed = (spending.sent_us - search.spent_us) / max(1, whole_us)
         if _seconds(search, sent_us) > _plateau_s(search):
             # It was below the limit for a while, and a vendor saves up little of what it did not serve.
             passed += max(0.0, pace - passed) * UNSERVED

@@ -70,8 +70,16 @@ NIGHTS: tuple[Mutant, ...] = (
     Mutant(
         name="what_is_taken_for_later_has_passed",
         file="shared/core/search.py",
-        old="(spending.sent_us - spending.call_us - search.spent_us)",
-        new="(spending.spent_us - spending.call_us - search.spent_us)",
+        old="(spending.sent_us - search.spent_us)",
+        new="(spending.spent_us - search.spent_us)",
+        reqs=("X9",),
+        tests=SEARCH,
+    ),
+    Mutant(
+        name="a_measure_without_the_call_that_was_refused",
+        file="shared/core/search.py",
+        old="(spending.sent_us - search.spent_us)",
+        new="(spending.sent_us - spending.call_us - search.spent_us)",
         reqs=("X9",),
         tests=SEARCH,
     ),

@@ -136,11 +136,12 @@ def test_what_went_out_in_the_quiet_says_nothing_about_the_pace_after_it() -> No
 
 
 def test_the_search_goes_by_what_passed_since_the_refusal_before() -> None:
-    """Nine seconds of the configured limits' time in ten, of which the first was quiet; or five."""
+    """Nine seconds of the configured limits' time in ten, of which the first was quiet, with the call that was refused;
+    or five."""
     terms = changed(feedback.slowed(SPEC, Terms(), NOTHING, NOW_US, NOW_US, SPENDING))
     sent_us = NOW_US + 10 * SECOND
     for seconds in (9, 5):
-        passed = Spending(call_us=SECOND, spent_us=0, sent_us=(seconds + 1) * SECOND)
+        passed = Spending(call_us=SECOND, spent_us=0, sent_us=seconds * SECOND)
         after = changed(feedback.slowed(SPEC, terms, NOTHING, sent_us, sent_us, passed))
         assert after.search is not None
         assert after.search.top == pytest.approx(seconds / 10)

@@ -56,23 +56,23 @@ def refusals(rule: Rule, *, seconds: float) -> list[tuple[float, Search]]:
 @given(limit=st.floats(30, 580), holds_s=st.floats(1, 6))
 def test_a_few_refusals_tell_the_limit(limit: float, holds_s: float) -> None:
     """Whatever was believed and however little the vendor saves up: what is found is hardly ever above the limit, and
-    little below it, and some eighty calls pass between two refusals."""
+    little below it, and forty calls pass between two refusals."""
     rule = Rule(window=Window.BUCKET, steps=((0.0, limit),), holds_s=holds_s, least=1.0)
     found = refusals(rule, seconds=1_900)
     late = [(at_s, state) for at_s, state in found if at_s > 1_000]
     assert late
     assert all(0.9 < state.top * CONFIGURED / limit < 1.1 for _, state in late)
-    assert len(late) <= 900 * limit / 60 / 75 + 1
+    assert len(late) <= 900 * limit / 60 / 40 + 1
 
 
 @pytest.mark.req("C16")
 @pytest.mark.fault("E7")
 def test_a_vendor_at_a_quarter_is_found_out_without_a_spike() -> None:
-    """In the minute of the cut it refuses fewer than five calls, and none of them makes the pace lower than it must be:
+    """In the minute of the cut it refuses at most five calls, and none of them makes the pace lower than it must be:
     what was refused threefold is not tried again."""
     cut = Rule(window=Window.BUCKET, steps=((0.0, CONFIGURED), (60.0, CONFIGURED / 4)), holds_s=6.0)
     found = [(at_s, state) for at_s, state in refusals(cut, seconds=600) if at_s >= 60]
-    assert len([at_s for at_s, _ in found if at_s < 120]) < 5
+    assert len([at_s for at_s, _ in found if at_s < 120]) <= 5
     assert all(0.2 < state.base < 0.3 for at_s, state in found if at_s > 70)
 
 
@@ -129,23 +129,23 @@ def test_one_refusal_halves_a_pace_at_most_and_never_raises_it(calls: float, qui
 
 @pytest.mark.req("X9")
 def test_the_quiet_is_a_part_of_the_time_but_not_more_than_a_minute_of_it() -> None:
-    """What passed before a refusal passed in the time since the one before, in which nobody called at first. An hour's
-    quiet says nothing about a limit of minutes."""
+    """What passed up to a refusal, that call with it, passed in the time since the one before, in which nobody called
+    at first. An hour's quiet says nothing about a limit of minutes."""
     sent_us = NOW_US + 30 * SECOND
 
     def found(calls: int, quiet_s: float) -> float:
         return met(NEW, sent_us, sent_us, 1.0, spending(calls), quiet_s=quiet_s).top
 
-    assert found(301, 10) == pytest.approx(0.75)
-    assert found(301, 20) == pytest.approx(0.6)
-    assert found(601, 3_600) == found(601, 60) == pytest.approx(2 / 3)
+    assert found(300, 10) == pytest.approx(0.75)
+    assert found(300, 20) == pytest.approx(0.6)
+    assert found(600, 3_600) == found(600, 60) == pytest.approx(2 / 3)
 
 
 @pytest.mark.req("X9")
 def test_what_was_taken_for_later_has_not_passed() -> None:
     """Of calls that wait for their moments when one is refused, none was sent."""
     sent_us = NOW_US + 40 * SECOND
-    ahead = Spending(call_us=CALL_US, spent_us=32 * SECOND + CALL_US, sent_us=28 * SECOND + CALL_US)
+    ahead = Spending(call_us=CALL_US, spent_us=32 * SECOND, sent_us=28 * SECOND)
     after = met(NEW, sent_us, sent_us, 1.0, ahead, quiet_s=0)
     assert after.top == pytest.approx(0.7)
     assert after.spent_us == ahead.spent_us

@@ -86,8 +86,9 @@ def table(done: Sequence[Bound], width: int) -> Table:
         def cell(figure: str, text: str, over: set[str] = over) -> str:
             return f"[bold red]{text}[/]" if figure in over else text
 
+        obeyed = ", obeyed" if not row["called_in_quiet"] and "called_in_quiet" in bounds_of(row["way"]) else ""
         shown.add_row(
-            row["way"],
+            row["way"] + obeyed,
             cell("times_ideal", f"{row['times_ideal']:.3f} · {row['worst_times_ideal']:.3f}"),
             f"{row['times_fluid']:.3f}" if row["windowed"] else "",
             cell("refused_share", f"{row['refused_share']:.2%} · {row['worst_refused_share']:.2%}"),

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from ops.simulator import __main__ as simulator
 from ops.simulator import bounds, bounds_report
@@ -136,6 +139,19 @@ def test_a_call_into_a_quiet_that_everybody_knows_is_counted() -> None:
     clock.advance(900)
     vendor.perform(CALL, key=None, timeout_s=1)
     assert vendor.called_in_quiet == 1
+
+
+def test_a_row_says_whether_a_long_quiet_was_obeyed() -> None:
+    """Where a quarter of an hour must be kept, the row says that nobody called in it, or that it is missed."""
+    done = bounds.run("Retry-After 900 s, no headers", 40, 1)
+    console = Console(width=110, file=io.StringIO(), record=True)
+    told = []
+    for calls in (0, 1):
+        console.print(bounds_report.table([replace(done, called_in_quiet=calls)], 110))
+        told.append("Retry-After 900 s, no headers, obeyed" in console.export_text())
+        missed = [one for one in bounds_report.missed([replace(done, called_in_quiet=calls)]) if "in_quiet" in one]
+        assert len(missed) == calls
+    assert told == [True, False]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shared.core.effects import EffectState
 from shared.core.job import Category
-from shared.core.outcome import MOST_CODE, Done, Fail, Outcome
+from shared.core.outcome import MOST_CODE, Done, Fail, Outcome, Submitted
 from shared.usecases.evidence import Evidence
 from shared.usecases.passage import Passage
 
@@ -17,10 +17,12 @@ def conclude(outcome: Outcome, *, passage: Passage, evidence: Evidence) -> Outco
     """The outcome, or what comes before it: an effect of an earlier attempt that this one did not pass.
 
     One that is open is looked up at its own vendor, and never sent: found, it counts; not found, the job waits or a
-    person decides. With one that was accepted, what this attempt says it did is not the whole story.
+    person decides. Whoever collects a batch does not ask again, so it comes before that, too. With one that was
+    accepted, what this attempt says it did is not the whole story.
     """
-    final = isinstance(outcome, Fail) and outcome.category is not Category.OUTCOME_UNKNOWN
-    if passage.alone or not (isinstance(outcome, Done) or final):
+    failed = isinstance(outcome, Fail) and outcome.category is not Category.OUTCOME_UNKNOWN
+    final = failed or isinstance(outcome, (Done, Submitted))
+    if passage.alone or not final:
         return outcome
     acted = False
     for row in passage.left_out():

@@ -31,7 +31,7 @@ class Passage:
     @property
     def alone(self) -> bool:
         """True while nothing tells that another attempt was here."""
-        return self.job.fence <= 1 and not self._met
+        return self.job.fence <= 1 and not self._met and not self._rows
 
     def rows(self) -> dict[str, EffectRow]:
         """What stood there when it was first asked for, by name: one consistent read an attempt."""

@@ -59,7 +59,10 @@ class Resolver:
         """Agree to exactly what was requested, and record it. Given again after a crash, it goes on where it ended."""
         job = self._job(job_id)
         wanted = persist(lambda: self.resolutions.get(job_id, job.fence), self.clock)
-        if wanted is None or wanted.confirmer != by:
+        if wanted is not None and wanted.confirmer == by:
+            if (wanted.finding, wanted.evidence, wanted.more_to_do) != (finding, evidence, more_to_do):
+                raise _another(wanted)
+        else:
             job, rows = self._parked(job_id)
             said = self._resolution(job, rows, finding, evidence, by, more_to_do)
             wanted = self._confirmed(said, wanted, by, alone=self._lane(job).one_person_redrive >= 1)
@@ -116,11 +119,7 @@ class Resolver:
         if current is None:
             raise BadInput("job", f"{said.job_id}: nobody has asked for a resolution; ask without --confirm first")
         if current.hash != said.hash:
-            raise BadInput(
-                "job",
-                f"{said.job_id}: what was requested is {current.finding} with evidence {current.evidence}; confirm"
-                " exactly that, or request another resolution",
-            )
+            raise _another(current)
         if current.confirmer is not None:
             raise BadInput("job", f"{said.job_id} was confirmed by {current.confirmer} before")
         if current.valid_until <= self.clock.now():
@@ -132,6 +131,10 @@ class Resolver:
         for row in persist(lambda: self.effects.of_job(wanted.job_id), self.clock):
             if row.name not in wanted.effects or not row.open:
                 continue
+            if row.fence > wanted.fence:
+                raise BadInput(
+                    "job", f"{wanted.job_id}: effect {row.name} was begun again after that was requested; look again"
+                )
             accepted = wanted.finding is Finding.ACCEPTED
             result = replace(
                 row,
@@ -147,8 +150,11 @@ class Resolver:
                 raise BadInput("job", f"{wanted.job_id}: effect {row.name} is {state} by now; look again") from None
 
     def _complete(self, job: Job, wanted: Resolution) -> Job:
-        """Accepted and nothing more to do: completed by evidence. Else it stays failed, for a plan."""
+        """Every effect accepted and nothing more to do: completed by evidence. Else it stays failed, for a plan."""
         if wanted.finding is not Finding.ACCEPTED or wanted.more_to_do or job.status is Status.COMPLETED:
+            return job
+        rows = persist(lambda: self.effects.of_job(job.job_id), self.clock)
+        if any(row.state is not EffectState.ACCEPTED for row in rows):
             return job
         after = lifecycle.completed_by_evidence(job, self._lane(job), self.clock.now(), RESULT, None)
         try:
@@ -177,3 +183,11 @@ class Resolver:
             "hash": resolution.hash,
         }
         note(f"job/{resolution.job_id}", kind, by, detail, self.history, self.clock)
+
+
+def _another(standing: Resolution) -> BadInput:
+    return BadInput(
+        "job",
+        f"{standing.job_id}: what was requested is {standing.finding} with evidence {standing.evidence}; confirm"
+        " exactly that, or request another resolution",
+    )

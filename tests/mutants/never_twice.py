@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 MAKE, SETTLE, LIFE = "shared/usecases/make_effect.py", "shared/usecases/settle.py", "shared/core/lifecycle.py"
 PASSAGE, CONCLUDE = "shared/usecases/passage.py", "shared/usecases/conclude.py"
 STEER, STEERED = "shared/usecases/steer.py", ("tests/unit/usecases/test_steer.py",)
+RESOLVE, RESOLVED = "shared/usecases/resolve_unknown.py", ("tests/unit/usecases/test_resolve_unknown.py",)
 LAW, ROWS = ("tests/unit/usecases/test_never_twice.py",), ("tests/contract/test_effects.py",)
 
 NEVER_TWICE: tuple[Mutant, ...] = (
@@ -69,8 +70,8 @@ NEVER_TWICE: tuple[Mutant, ...] = (
     Mutant(
         name="fail_asks_no_effect",
         file=CONCLUDE,
-        old="    if passage.alone or not (isinstance(outcome, Done) or final):",
-        new="    if passage.alone or not isinstance(outcome, Done):",
+        old="    final = failed or isinstance(outcome, (Done, Submitted))",
+        new="    final = isinstance(outcome, (Done, Submitted))",
         faults=("A14",),
         tests=LAW,
     ),
@@ -276,5 +277,38 @@ NEVER_TWICE: tuple[Mutant, ...] = (
         new="    clock.now()",
         faults=("A4",),
         tests=STEERED,
+    ),
+    Mutant(
+        name="what_a_switch_showed_is_forgotten",
+        file=PASSAGE,
+        old="        return self.job.fence <= 1 and not self._met and not self._rows",
+        new="        return self.job.fence <= 1 and not self._met",
+        faults=("A14",),
+        tests=LAW,
+    ),
+    Mutant(
+        name="a_batch_over_an_open_intent",
+        file=CONCLUDE,
+        old="isinstance(outcome, (Done, Submitted))",
+        new="isinstance(outcome, Done)",
+        faults=("A14",),
+        tests=LAW,
+    ),
+    Mutant(
+        name="a_finding_of_before_is_said_of_now",
+        file=RESOLVE,
+        old="            if row.fence > wanted.fence:",
+        new="            if row.fence < 0:",
+        reqs=("R8",),
+        faults=("A1", "F2"),
+        tests=RESOLVED,
+    ),
+    Mutant(
+        name="evidence_for_one_completes_all",
+        file=RESOLVE,
+        old="        if any(row.state is not EffectState.ACCEPTED for row in rows):",
+        new="        if not rows:",
+        faults=("A16",),
+        tests=RESOLVED,
     ),
 )

@@ -16,7 +16,7 @@ from shared.core import lifecycle
 from shared.core.effects import Effect, EffectState, Lookup
 from shared.core.errors import ClaimLost
 from shared.core.job import Category, Job, Status
-from shared.core.outcome import Done, Fail, Outcome, Retry
+from shared.core.outcome import Done, Fail, Outcome, Retry, Submitted
 from shared.core.sensitive import Sensitive
 from shared.core.switches import Level
 from shared.usecases.context import Context, Task
@@ -368,6 +368,26 @@ def test_a_job_whose_row_was_forgotten_meets_what_it_did() -> None:
     desk.jobs.expire(job.job_id)
     after = ran(desk, desk.put(a_job()))
     assert (after.fence, after.category, after.last_error) == (1, Category.MALFORMED, "new_effect:note")
+
+
+@pytest.mark.fault("A14")
+def test_what_was_read_behind_a_closed_switch_counts() -> None:
+    """A job whose row was forgotten, on its first claim: the switch made it look, and its end asks what it saw."""
+    desk = Desk(kind=VendorKind.DEDUPES, tasks=acting(making("tag"), making("reply")))
+    job = accepted_and_lost(desk)
+    desk.jobs.expire(job.job_id)
+    desk.close("all", Level.ROUTE_ONLY)
+    after = ran(desk, desk.put(a_job()))
+    assert (after.fence, after.status, after.category) == (1, Status.FAILED, Category.OUTCOME_UNKNOWN)
+
+
+@pytest.mark.fault("A14")
+def test_nothing_is_handed_to_a_batch_over_an_open_intent() -> None:
+    """Whoever collects the batch asks no effects: they are asked before."""
+    desk = Desk(kind=VendorKind.DEDUPES, tasks=acting(making("reply"), lambda ctx: Submitted("batch-1")))
+    job = accepted_and_lost(desk)
+    assert ran(desk, job, by="w2/2").category is Category.OUTCOME_UNKNOWN
+    assert ran(desk, desk.put(a_job(key="b")), by="w2/2").status is Status.BATCH_SUBMITTED
 
 
 # ------------------------------------------------------------------------------ one name for two effects

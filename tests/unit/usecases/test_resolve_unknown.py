@@ -13,6 +13,8 @@ from shared.core.effects import EffectState
 from shared.core.errors import BadInput
 from shared.core.job import Category, Status
 from shared.core.plan import Finding
+from tests.builders import an_effect_row
+from tests.unit.usecases.desk import Flaky
 from tests.unit.usecases.redriving import ADA, BOB, RedriveDesk, a_session
 
 NOT_SENT, ACCEPTED = Finding.NOT_SENT, Finding.ACCEPTED
@@ -160,6 +162,51 @@ def test_evidence_that_came_meanwhile_wins() -> None:
     with pytest.raises(BadInput, match="no open effect"):
         desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)
     assert desk.rows(job_id)[0].state is EffectState.ACCEPTED
+
+
+@pytest.mark.req("R8")
+@pytest.mark.fault("A1", "F2")
+def test_what_was_begun_after_the_request_is_not_resolved_by_it() -> None:
+    """A confirmation that stands still before its record: meanwhile the worker's own refusal arrived, a plan let the
+    job go, and the effect was begun anew. Said of that one, *not sent* would be a second send."""
+    desk, job_id = a_parked()
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    (row,) = desk.rows(job_id)
+
+    class Asleep(Flaky):
+        def confirm(self, *args: Any, **more: Any) -> Any:
+            answer = self._target.confirm(*args, **more)
+            desk.effects.record(row, replace(row, state=EffectState.REFUSED, recorded_at=desk.clock.now(), reason="4"))
+            desk.vendor.script.append(Says.ACCEPTED_BUT_UNKNOWN)
+            desk.started(job_id=job_id)
+            desk.tick()
+            return answer
+
+    desk.resolutions = Asleep(desk.resolutions)  # type: ignore[assignment]
+    with pytest.raises(BadInput, match="was begun again after that was requested"):
+        desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    assert desk.rows(job_id)[0].open
+    assert len(desk.vendor.accepts) == 1
+
+
+def test_a_confirmation_given_again_says_the_same() -> None:
+    """It goes on where it ended; said otherwise it is refused with what was confirmed."""
+    desk, job_id = a_parked()
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)
+    assert desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)[1].status is Status.FAILED
+    with pytest.raises(BadInput, match="what was requested is not_sent with evidence case/12"):
+        desk.resolver().confirm(job_id, ACCEPTED, "case/12", by=BOB)
+
+
+@pytest.mark.fault("A16")
+def test_accepted_does_not_complete_a_job_with_an_effect_that_was_refused() -> None:
+    """One effect is known to stand by evidence, another is known not to: the job stays failed, for a plan."""
+    desk, job_id = a_parked(Says.ACCEPTED_BUT_UNKNOWN)
+    desk.effects.intend(an_effect_row(job_id=job_id, name="tag", state=EffectState.REFUSED))
+    desk.resolver().request(job_id, ACCEPTED, "t/1", by=ADA)
+    assert desk.resolver().confirm(job_id, ACCEPTED, "t/1", by=BOB)[1].status is Status.FAILED
+    assert desk.plan(job_id=job_id).plan.count == 1
 
 
 def test_accepted_with_more_to_do_goes_on_under_a_plan() -> None:

@@ -203,10 +203,14 @@ GRANTS: Mapping[str, tuple[Grant, ...]] = {
         _FAILED_RUN,
     ),
     "sweeper": (
-        _rows(Resource.WAITING, "Query", "finds claims of dead runs"),
+        _rows(Resource.WAITING, "Query", "finds claims of dead runs, and failed jobs"),
         _rows(Resource.JOBS, "GetItem UpdateItem PutItem", "puts them back; one canary a lane, which has no payload"),
         _rows(Resource.EFFECTS, "Query", "an open intent is an unknown outcome"),
-        _queues(Resource.DEAD_LETTERS, "SendMessage", "sends a letter again that was moved without a plan"),
+        _queues(
+            Resource.DEAD_LETTERS,
+            "ReceiveMessage SendMessage GetQueueAttributes",
+            "compares failed jobs with their dead letters, sends one again that is gone or was moved without a plan",
+        ),
         _RUN,
         _FAILED_RUN,
     ),

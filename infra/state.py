@@ -72,8 +72,8 @@ class StateStack(Stack):
             removal_policy=self._deployment.removal_policy,
         )
         if is_jobs:
-            # Sparse: only a job that must wait has these two attributes. Keys suffice, since the index
-            # nominates and the row decides.
+            # Sparse: only a job that must wait, or has failed, has these two attributes. Keys suffice, since the
+            # index nominates and the row decides.
             built.add_global_secondary_index(
                 index_name=names.WAITING_INDEX,
                 partition_key=_text(table.WAITING_PK),

@@ -20,6 +20,7 @@ from shared.usecases.budgets import Budgets
 from shared.usecases.deadline import HANDLER_MARGIN_S, Deadline
 from shared.usecases.dispatch import dispatch
 from shared.usecases.enqueue import Enqueue, enqueue
+from shared.usecases.restore_letters import LetterKeeper
 from shared.usecases.run_attempt import Worker
 from shared.usecases.run_redrive import Redriver
 from shared.usecases.run_slot import run_slot
@@ -195,14 +196,10 @@ class Process:
 
     def _run_sweeper(self) -> Mapping[str, int]:
         lane = self.world.lane
-        return sweep(
-            lane,
-            jobs=self.port("jobs"),
-            effects=self.port("effects"),
-            dead_letters=self.port("dead_letters"),
-            clock=self.clock,
-            telemetry=self.world.telemetry,
-        ).counts(lane.name)
+        ports = {"jobs": self.port("jobs"), "clock": self.clock, "telemetry": self.world.telemetry}
+        counts = sweep(lane, effects=self.port("effects"), **ports).counts(lane.name)
+        keeper = LetterKeeper(dead_letters=self.port("dead_letters"), **ports)
+        return counts | keeper.run([lane])
 
     def _run_redriver(self) -> Mapping[str, int]:
         desk = Redriver(

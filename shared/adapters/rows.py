@@ -56,8 +56,6 @@ def spellings(status: Status) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------- jobs
 def lane_wpk(job: Job, lane: LaneSpec) -> str:
     """The partition of the waiting index a job stands in while it has a due time."""
-    if job.status is Status.FAILED:
-        return table.letters_wpk(lane.name)
     if lane.admission == "scheduled" and job.status is Status.PROCESSING:
         return table.claimed_wpk(lane.name)
     if lane.admission == "fair":
@@ -66,16 +64,23 @@ def lane_wpk(job: Job, lane: LaneSpec) -> str:
 
 
 def job_wsk(job: Job) -> str | None:
-    """Its key in the waiting index: the one that was read, else the one its times make. None: it has none."""
+    """Its key in the waiting index: the one that was read, else the one its times make. None: it has none.
+
+    A failed job that waits for nothing stands there by the time of its failure, which makes it due for nobody: so they
+    are found without a scan."""
     if job.place_as_read is not None:
-        return job.place_as_read
-    if job.due is None:
-        return None
-    return table.waiting_sk(moment.iso(job.due), moment.iso(job.created_at), job.job_id)
+        return job.place_as_read or None
+    at = job.updated_at if job.due is None and job.status is Status.FAILED else job.due
+    return None if at is None else table.waiting_sk(moment.iso(at), moment.iso(job.created_at), job.job_id)
+
+
+def _failed_wpk(job: Job) -> str:
+    """A failed job stands among those that ask for their letter, or among all the others of its lane."""
+    return table.letters_wpk(job.lane) if job.waits else table.failed_wpk(job.lane)
 
 
 def job_item(job: Job, wpk: str | None = None) -> Item:
-    """A job's row. `wpk` (see `lane_wpk`) is needed when the job has a key in the index, and ignored when not."""
+    """A job's row. `wpk` (see `lane_wpk`) is needed when the job waits, and ignored when not."""
     item: Item = {
         table.PK: attributes.text(table.job_pk(job.job_id)),
         "status": attributes.text(job.status.value),
@@ -104,6 +109,8 @@ def job_item(job: Job, wpk: str | None = None) -> Item:
     if job.moves:
         item["moves"] = {"L": [move_attribute(move) for move in job.moves]}
     if (wsk := job_wsk(job)) is not None:
+        if job.status is Status.FAILED:
+            wpk = _failed_wpk(job)
         if wpk is None:
             raise ValueError("a waiting job needs the partition of its lane")
         item[table.WAITING_PK] = attributes.text(wpk)
@@ -122,9 +129,9 @@ def job_from_item(item: Item) -> Job:
     pk = fields.text(table.PK)
     if not is_job(item):
         fields.unreadable(table.PK, "is not the key of a job")
+    status = _status(fields, "status", fields.text("status"))
     place = fields.text_or_none(table.WAITING_SK)
-    # Half a key is no place: without its partition the row is in no index, whatever time it tells.
-    due = table.due_from(place) if place is not None and table.WAITING_PK in item else None
+    due = table.due_from(place) if place is not None and _waits(item, status) else None
     category = fields.text_or_none("category")
     priority = fields.whole("priority", DEFAULT_PRIORITY)
     if priority not in PRIORITIES:
@@ -139,7 +146,7 @@ def job_from_item(item: Item) -> Job:
         key=fields.text("key"),
         created_at=fields.time("created_at"),
         updated_at=fields.time("updated_at"),
-        status=_status(fields, "status", fields.text("status")),
+        status=status,
         task_version=fields.whole("task_version", 1),
         priority=priority,
         not_before_at=fields.time_or_none(_older(fields, "not_before_at")),
@@ -173,7 +180,16 @@ def job_from_item(item: Item) -> Job:
         withheld=_withheld(fields),
         moves=tuple(_move(fields, step) for step in fields.texts("moves")),
     )
-    return job if place == job_wsk(job) else replace(job, place_as_read=place)
+    return job if place == job_wsk(job) else replace(job, place_as_read=place or "")
+
+
+def _waits(item: Item, status: Status) -> bool:
+    """True where a key in the index is a time at which something is due. Half a key is no place: without its partition
+    the row is in no index, whatever time it tells. Failed jobs wait for their letter and for nothing else."""
+    wpk = key_of(item, table.WAITING_PK)
+    if status is Status.FAILED:
+        return wpk.startswith(table.letters_wpk(""))
+    return table.WAITING_PK in item and not wpk.startswith(table.failed_wpk(""))
 
 
 def status_from_item(item: Item) -> Status:

@@ -1,6 +1,6 @@
 """Every key string of every table, in one place. Nobody else writes a key.
 
-jobs      JOB#<id>                        waiting index: wpk, wsk
+jobs      JOB#<id>                        waiting index: wpk, wsk (waiting, claimed by a run, failed)
           RING#<lane>#<tenant>            a fair lane's tenant with waiting jobs (same index, wpk RING#<lane>)
 effects   JOB#<id>          EFFECT#<name>
 control   SWITCHES          –             CAP#<lane>
@@ -78,6 +78,11 @@ def claimed_wpk(lane: str) -> str:
 def letters_wpk(lane: str) -> str:
     """Waiting index, failed jobs whose dead letter was moved without a plan: the sweeper reads them."""
     return f"LETTERS#{lane}"
+
+
+def failed_wpk(lane: str) -> str:
+    """Waiting index, a lane's other failed jobs by the time of their failure; they wait for nothing."""
+    return f"FAILED#{lane}"
 
 
 def ring_pk(lane: str, tenant: str) -> str:

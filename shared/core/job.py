@@ -138,8 +138,8 @@ class Job:
     due: datetime | None = None
     """Place in the waiting index: the time it is next looked at. None: not in the index."""
     place_as_read: str | None = None
-    """Its key in the waiting index, where what stood there is not what its times make: the next move asks for this one
-    and writes the other."""
+    """Its key in the waiting index, empty for none, where what stood there is not what its times make: the next move
+    asks for this one and writes the other."""
     payload_ref: str | None = None
     payload_hash: str = ""
     result: str | None = None

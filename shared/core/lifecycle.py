@@ -332,6 +332,13 @@ def letter_sent(job: Job) -> Job:
     return _about_its_letter(job, None)
 
 
+def listed(job: Job) -> Job:
+    """Found by the time of its failure, as it stands: it was written by a version that kept no list of failed jobs."""
+    if job.status is not _F:
+        raise IllegalMove(job.job_id, job.status, _F, "listed")
+    return job.placed()
+
+
 def _about_its_letter(job: Job, due: datetime | None) -> Job:
     """The history does not keep this step, and when the job failed stays as it was."""
     if job.status is not _F:

@@ -112,6 +112,11 @@ class JobStore(Protocol):
         """Failed jobs whose dead letter was moved without a plan before `before`: the sweeper sends it again."""
         ...
 
+    def failed(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
+        """Jobs that failed before `before` and ask for no letter, oldest failure first; a job that a version without
+        this list has written enters it with its next move, or by the auditor."""
+        ...
+
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
         """Every job of one segment; slow, for the auditor and for listings."""
         ...

@@ -244,10 +244,12 @@ def dispatcher(settings: EngineSettings, telemetry: Telemetry) -> Work:
 
 def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
     """One sweep over every lane."""
+    from shared.usecases.restore_letters import LetterKeeper
     from shared.usecases.send_canary import send_canary
     from shared.usecases.sweep import sweep
 
-    store, rows, letters, batches = jobs(settings), effects(settings), dead_letter_queues(settings), _batches(settings)
+    store, rows, batches = jobs(settings), effects(settings), _batches(settings)
+    keeper = LetterKeeper(jobs=store, dead_letters=dead_letter_queues(settings), clock=clock(), telemetry=telemetry)
 
     def work(deadline: Deadline) -> Mapping[str, int]:
         counts: dict[str, int] = {}
@@ -256,7 +258,6 @@ def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
                 lane,
                 jobs=store,
                 effects=rows,
-                dead_letters=letters,
                 clock=clock(),
                 telemetry=telemetry,
                 batches=batches if lane.run is not None else None,
@@ -265,7 +266,8 @@ def sweeper(settings: EngineSettings, telemetry: Telemetry) -> Work:
         # After all lanes are swept: a canary that cannot be sent keeps nobody from being rescued.
         for lane in (lane for lane in settings.lanes.values() if lane.has_canaries):
             send_canary(lane, period_s=settings.period_s, jobs=store, clock=clock(), telemetry=telemetry)
-        return counts
+        # Last, since letters that somebody has in hand are waited for.
+        return {**counts, **keeper.run(settings.lanes.values(), deadline)}
 
     return work
 

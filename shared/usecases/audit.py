@@ -20,7 +20,7 @@ from shared.core.job import Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import dead_letter_of, message_of
 from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, LaneQueues, Telemetry
-from shared.usecases.look_for_letters import PATIENCE_S, look_for_letters
+from shared.usecases.look_for_letters import LATE_S, PATIENCE_S, look_for_letters
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
 from shared.usecases.try_move import try_move
@@ -73,6 +73,9 @@ class AuditReport:
     findings: list[Finding] = field(default_factory=list)
     unchecked: Counter[str] = field(default_factory=Counter)
     """By lane, failed jobs of which nobody can tell now whether their dead letter stands."""
+    listed: int = 0
+    """Failed jobs that had no place among the failed jobs of their lane, as older versions wrote them, and have one
+    now. That is no finding: nothing about them was lost."""
 
     @property
     def checked(self) -> bool:
@@ -91,6 +94,7 @@ class AuditReport:
             "findings": len(self.findings),
             "repaired": sum(finding.repaired for finding in self.findings),
             "unchecked": self.unchecked.total(),
+            "listed": self.listed,
         }
 
 
@@ -126,6 +130,8 @@ class Auditor:
                 report.by_lane[row.lane] += 1
                 if row.status is Status.FAILED:
                     failed.append(row)
+                    if repair and row.place_as_read is not None:
+                        report.listed += self._list(row)
                 elif row.status is Status.BATCH_SUBMITTED:
                     submitted.append(row)
                 fault = self.fault_of(row, self.clock.now(), untouched_s)
@@ -175,6 +181,12 @@ class Auditor:
         back = recover(job, lane, jobs=self.jobs, effects=self.effects, clock=self.clock, telemetry=self.telemetry)
         return back is not None
 
+    def _list(self, seen: Job) -> bool:
+        job = self._again(seen)
+        if job is None or job.status is not Status.FAILED or job.place_as_read is None:
+            return False
+        return self._moved(job, lifecycle.listed(job))
+
     def _batches_of(self, submitted: list[Job], report: AuditReport, repair: bool) -> None:
         """Who is in no batch under way will never be collected. The batches are read after the rows, and each row once
         more after them: a job says that it was handed over only after its batch can be found, and leaves it first."""
@@ -209,8 +221,11 @@ class Auditor:
         return try_move(before, after, jobs=self.jobs, clock=self.clock, telemetry=self.telemetry)
 
     def _dead_letters_of(self, failed: list[Job], report: AuditReport, repair: bool) -> None:
+        settled = self.clock.now() - timedelta(seconds=LATE_S)
+        # One that asks the sweeper for its letter by itself is not looked for.
+        known = {job.job_id: job for job in failed if not job.waits and job.updated_at <= settled}
         looked = look_for_letters(
-            {name: [job for job in failed if job.lane == name] for name in self.lanes},
+            {name: [job_id for job_id, job in known.items() if job.lane == name] for name in self.lanes},
             dead_letters=self.dead_letters,
             clock=self.clock,
             patience_s=self.patience_s,
@@ -219,7 +234,7 @@ class Auditor:
             if letters.unchecked:
                 report.unchecked[name] += len(letters.unchecked)
                 self.telemetry.event("letters_unchecked", lane=name, count=len(letters.unchecked))
-            for seen in letters.missing:
+            for seen in (known[job_id] for job_id in letters.missing):
                 job = self._again(seen)
                 if job is None or (job.status, job.fence, job.waits) != (Status.FAILED, seen.fence, False):
                     continue

@@ -1,4 +1,4 @@
-"""Sweep: what no message brings back: claims of dead runs, and dead letters that were moved without a plan."""
+"""Sweep: what no message brings back: claims of dead runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shared.core import lifecycle, liveness
+from shared.core import liveness
 from shared.core.batch import BatchState
 from shared.core.batch_ports import BatchStore
 from shared.core.errors import UnreadableRow
-from shared.core.job import Job, Status
+from shared.core.job import Job
 from shared.core.lane import LaneSpec
-from shared.core.message import dead_letter_of
-from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, Telemetry, WaitingEntry
+from shared.core.ports import Clock, EffectStore, JobStore, Telemetry, WaitingEntry
 from shared.usecases.nominees import Nominees
 from shared.usecases.persist import persist
 from shared.usecases.recover import recover
-from shared.usecases.try_move import try_move
 
 LIMIT = 500
 OVERDUE_S = 300
@@ -29,15 +27,10 @@ class Swept:
 
     recovered: int = 0
     overdue: int = 0
-    letters: int = 0
 
     def counts(self, lane: str) -> dict[str, int]:
         """For the run record, by lane."""
-        return {
-            f"{lane}.recovered": self.recovered,
-            f"{lane}.overdue": self.overdue,
-            f"{lane}.letters": self.letters,
-        }
+        return {f"{lane}.recovered": self.recovered, f"{lane}.overdue": self.overdue}
 
 
 def sweep(
@@ -45,23 +38,16 @@ def sweep(
     *,
     jobs: JobStore,
     effects: EffectStore,
-    dead_letters: DeadLetterQueues,
     clock: Clock,
     telemetry: Telemetry,
     batches: BatchStore | None = None,
 ) -> Swept:
-    """Recover stale run claims; send dead letters again that were moved without a plan; report jobs that have been due
-    for minutes and still wait."""
+    """Recover stale run claims; report jobs that have been due for minutes and still wait."""
     done = Swept()
     now = clock.now()
     for dead in _dead_claims(lane, now, jobs, batches, clock, telemetry):
         if recover(dead, lane, jobs=jobs, effects=effects, clock=clock, telemetry=telemetry):
             done.recovered += 1
-    letters = Nominees(lambda most: jobs.letters_missing(lane, before=now, limit=most), LIMIT)
-    for entry in letters:
-        job = _row(entry, letters, jobs, clock, telemetry)
-        if job is not None and job.status is Status.FAILED and job.waits:
-            done.letters += _send_letter(job, jobs, dead_letters, clock, telemetry)
     if lane.run is not None:
         # Waiting for the next run is no delay.
         return done
@@ -105,15 +91,6 @@ def _in_batches(
     except UnreadableRow as exc:
         telemetry.error("batch_unreadable", exc, lane=lane.name)
         return None
-
-
-def _send_letter(job: Job, jobs: JobStore, dead_letters: DeadLetterQueues, clock: Clock, telemetry: Telemetry) -> bool:
-    """Sent first, then noted: a second letter does no harm, a missing one does. While somebody's move task runs it may
-    be moved again at once; then the next sweep sends it again. Replayed, dismissed or resolved meanwhile: triage
-    removes a letter that nobody needs."""
-    if persist(lambda: dead_letters.send([dead_letter_of(job)]), clock):
-        return False
-    return try_move(job, lifecycle.letter_sent(job), jobs=jobs, clock=clock, telemetry=telemetry)
 
 
 def _row(entry: WaitingEntry, nominees: Nominees, jobs: JobStore, clock: Clock, telemetry: Telemetry) -> Job | None:

@@ -317,6 +317,66 @@ def test_an_effect_of_before_at_another_vendor_is_not_sent(world: World) -> None
     assert (stored(world, job).category, engine.vendor.requests) == (Category.MALFORMED, 0)
 
 
+# ----------------------------------------------------------------------------------------------- failed jobs
+def as_an_older_version_reads(job: Job) -> Job:
+    """One that takes every key for a time at which something is due."""
+    return replace(job, due=job.updated_at, place_as_read=None)
+
+
+def unlisted(job: Job) -> Item:
+    """A failed job as a version without the list of failed jobs writes it."""
+    return {name: value for name, value in rows.job_item(job).items() if name not in ("wpk", "wsk")}
+
+
+@pytest.mark.req("X8")
+def test_older_failed_rows_enter_the_list_by_the_auditor(world: World) -> None:
+    """Once; that is no finding, and costs no second letter."""
+    engine = Engine(world)
+    jobs = [a_job(key=f"{n}", status=Status.FAILED) for n in range(3)]
+    for job in jobs:
+        world.plant("jobs", unlisted(job))
+        engine.consume(job)
+    engine.clock.advance(3600)
+    assert world.jobs.failed(LANE, before=engine.clock.now(), limit=10) == []
+    assert engine.audit() == []
+    listed = world.jobs.failed(LANE, before=engine.clock.now(), limit=10)
+    assert {(entry.job_id, entry.due) for entry in listed} == {(job.job_id, job.updated_at) for job in jobs}
+    assert [stored(world, job) for job in jobs] == jobs
+    before = world.meter.total().write_units
+    engine.clock.advance(3600)
+    assert engine.audit() == []
+    assert world.meter.total().write_units == before
+    assert world.dead_letters.depth(LANE.name).total == 3
+
+
+@pytest.mark.req("X8")
+@pytest.mark.parametrize("out", ["replayed", "dismissed", "accepted after all", "letter"])
+def test_an_older_version_takes_our_failed_rows_out_of_the_list(world: World, out: str) -> None:
+    """The way back: to such a version the key is a time, and the row a failed one. It sends none of them; whatever it
+    does with one leaves the list, and nothing of it stays behind. What it fails itself enters when we are back."""
+    engine = Engine(world)
+    job = a_job(status=Status.FAILED)
+    world.jobs.put(job)
+    engine.clock.advance(3600)
+    now = engine.clock.now()
+    assert (engine.dispatch(), engine.work()) == (0, [])
+    read = as_an_older_version_reads(job)
+    after = {
+        "replayed": lifecycle.replayed(read, "p", now),
+        "dismissed": lifecycle.canceled(read, LANE, "ops", now),
+        "accepted after all": lifecycle.completed_by_evidence(read, LANE, now, "done", None),
+        "letter": lifecycle.letter_taken(read, now),
+    }[out]
+    world.jobs.move(read, after)
+    assert world.jobs.failed(LANE, before=now, limit=10) == []
+    assert stored(world, job) == rows.stored(after)
+    assert (engine.dispatch(), engine.work()) == (0, [])
+    if out == "replayed":
+        engine.consume(stored(world, job))
+        assert engine.work() == [Answer.ACKNOWLEDGE]
+        assert (stored(world, job).status, len(engine.vendor.accepts)) == (Status.COMPLETED, 1)
+
+
 # ------------------------------------------------------------------------------------------- the way back
 @pytest.mark.req("X8")
 def test_our_rows_without_our_fields_run_at_once(world: World) -> None:

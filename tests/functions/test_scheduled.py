@@ -107,6 +107,15 @@ def test_the_sweeper_reports_what_is_overdue() -> None:
         assert tick(stage, "sweeper")["support.overdue"] == 1
 
 
+@pytest.mark.fault("F9")
+def test_the_sweeper_restores_a_deleted_letter() -> None:
+    """One sweep after it is gone; the next one sees it stand."""
+    with a_stage() as stage:
+        job = stage.desk.put(a_job(status=Status.FAILED))
+        assert [tick(stage, "sweeper")["support.letters"] for _ in range(2)] == [1, 0]
+        assert stage.desk.dead_letters.job_ids("support") == [job.job_id]
+
+
 @pytest.mark.fault("A11", "B2")
 def test_triage_names_what_died() -> None:
     """A ticket that was never claimed, and bytes nobody can read."""
@@ -136,7 +145,7 @@ def test_the_auditor_mends() -> None:
     with a_stage() as stage:
         job = stage.enqueue()
         stage.desk.clock.advance(3600)
-        assert tick(stage, "auditor") == {"jobs": 1, "findings": 1, "repaired": 1, "unchecked": 0}
+        assert tick(stage, "auditor") == {"jobs": 1, "findings": 1, "repaired": 1, "unchecked": 0, "listed": 0}
         assert stage.desk.queued_messages() == [job.job_id]
 
 

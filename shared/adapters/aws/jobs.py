@@ -194,6 +194,10 @@ class DynamoDbJobStore:
         """Failed jobs whose dead letter was moved without a plan before `before`, oldest first."""
         return self._partition("letters_missing", table.letters_wpk(lane.name), before, limit)
 
+    def failed(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
+        """Failed jobs that ask for no letter, oldest failure first."""
+        return self._partition("failed", table.failed_wpk(lane.name), before, limit)
+
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
         """Every job of one segment; a row that cannot be read is given as its error."""
         for items in pages(

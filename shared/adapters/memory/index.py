@@ -12,6 +12,7 @@ from shared.core.ports import Clock
 
 Place = tuple[str, str]
 """Partition and sort key."""
+_FAILED = table.failed_wpk("")
 _THEN = "\0"
 """Between a sort key and the key of its row: two rows may stand under one sort key."""
 
@@ -53,11 +54,12 @@ class WaitingIndex:
             yield pk, wsk
 
     def first_due(self) -> str | None:
-        """The earliest due time anywhere, lag or not: when there is next something to look at."""
+        """The earliest due time anywhere, lag or not: when there is next something to look at. Failed jobs that ask for
+        nothing are due for nobody."""
         self._catch_up()
-        dues = [table.due_from(keys[0]) for keys in self._partitions.values() if keys]
-        dues += [table.due_from(place[1]) for _, _, _, place in self._coming if place is not None]
-        return min(dues, default=None)
+        places = [(wpk, keys[0]) for wpk, keys in self._partitions.items() if keys]
+        places += [place for _, _, _, place in self._coming if place is not None]
+        return min((table.due_from(wsk) for wpk, wsk in places if not wpk.startswith(_FAILED)), default=None)
 
     def _catch_up(self) -> None:
         now = self._clock.now()

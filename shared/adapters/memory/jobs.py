@@ -147,6 +147,11 @@ class MemoryJobStore:
         with self._lock:
             return self._nominated("letters_missing", [table.letters_wpk(lane.name)], before, limit)
 
+    def failed(self, lane: LaneSpec, *, before: datetime, limit: int) -> list[WaitingEntry]:
+        """Failed jobs that ask for no letter, oldest failure first."""
+        with self._lock:
+            return self._nominated("failed", [table.failed_wpk(lane.name)], before, limit)
+
     def scan(self, *, segment: int = 0, segments: int = 1) -> Iterator[Job | UnreadableRow]:
         """Every job of a segment as it stood when the scan began; an unreadable row as its error."""
         with self._lock:
@@ -244,8 +249,8 @@ def _open(item: Item) -> bool:
 
 
 def _as_read(present: Job, before: Job) -> bool:
-    return (present.status, present.fence, present.due, present.place_as_read) == (
-        *(before.status, before.fence, before.due, before.place_as_read),
+    return (present.status, present.fence, rows.job_wsk(present)) == (
+        *(before.status, before.fence, rows.job_wsk(before)),
     )
 
 

@@ -18,7 +18,7 @@ from shared.core.errors import BadInput, UnreadableRow
 from shared.core.history import HistoryEvent
 from shared.core.job import STATUS_ALIASES, Category, Job, Move, Status
 from shared.core.moment import whole_ms
-from shared.core.outcome import Done
+from shared.core.outcome import Done, Fail
 from shared.core.schedule import RunRecord
 from shared.core.switches import Level, Switches
 from tests.builders import NOW, a_job, a_lane, a_run_lane, a_switch, an_effect_row
@@ -83,7 +83,7 @@ def test_every_job_survives_its_row(job: Job) -> None:
     back = rows.job_from_item(item)
     assert back == job
     assert rows.job_item(back, rows.lane_wpk(back, LANE)) == item
-    assert ("wpk" in item) == ("wsk" in item) == job.waits
+    assert ("wpk" in item) == ("wsk" in item) == (job.waits or job.status is Status.FAILED)
 
 
 @given(job=jobs)
@@ -124,6 +124,8 @@ def test_a_plain_jobs_row_stays_below_a_kilobyte() -> None:
     sizes["processing"] = item_size(claimed)
     done = lifecycle.settled(rows.job_from_item(claimed), Done("replied", ref=job.payload_ref), LANE, NOW)
     sizes["completed"] = item_size(rows.job_item(done))
+    dead = lifecycle.settled(rows.job_from_item(claimed), Fail(Category.VENDOR_PERMANENT, "http_422"), LANE, NOW)
+    sizes["failed"] = item_size(rows.job_item(dead))
     print(f"bytes of a plain job's row: {sizes}")
     assert max(sizes.values()) < 1000
 

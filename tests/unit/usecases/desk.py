@@ -38,6 +38,7 @@ from shared.usecases.deadline import Deadline
 from shared.usecases.dispatch import Dispatched, Run, dispatch
 from shared.usecases.enqueue import Enqueue, JobRef, enqueue
 from shared.usecases.resolve_unknown import Resolver
+from shared.usecases.restore_letters import LetterKeeper
 from shared.usecases.run_attempt import Answer, Worker, run_attempt
 from shared.usecases.run_batch import run_batch
 from shared.usecases.run_redrive import Redriver
@@ -219,10 +220,19 @@ class Desk:
             self.lane,
             jobs=self.jobs,
             effects=self.effects,
+            clock=self.clock,
+            telemetry=self.telemetry,
+        )
+
+    def restore_letters(self, *, left_s: float = 120) -> int:
+        """Letters sent again, by a sweep that has so much time left."""
+        keeper = LetterKeeper(
+            jobs=self.jobs,
             dead_letters=self.dead_letters,
             clock=self.clock,
             telemetry=self.telemetry,
         )
+        return sum(keeper.run(self.lanes.values(), self.deadline(left_s)).values())
 
     def redriver(self) -> Redriver:
         return Redriver(

@@ -185,7 +185,6 @@ class RewriteDesk:
             self.lane,
             jobs=self.jobs,
             effects=self.effects,
-            dead_letters=self.dead_letters,
             clock=self.clock,
             telemetry=self.telemetry,
             batches=self.batches,

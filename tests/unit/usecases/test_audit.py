@@ -48,7 +48,7 @@ def test_a_healthy_table_is_conserved(desk: Desk, segments: int) -> None:
     assert report.jobs == len(jobs) == sum(report.by_status.values())
     assert report.by_status["queued"] == 2
     assert report.by_lane == {"support": len(jobs)}
-    assert report.counts() == {"jobs": len(jobs), "findings": 0, "repaired": 0, "unchecked": 0}
+    assert report.counts() == {"jobs": len(jobs), "findings": 0, "repaired": 0, "unchecked": 0, "listed": 0}
 
 
 @pytest.mark.fault("B8", "B12")
@@ -72,7 +72,7 @@ def test_a_consumer_off_for_thirty_hours_strands_nobody(desk: Desk) -> None:
     jobs = [desk.put(a_job(key=f"event-{n}")) for n in range(100)]
     desk.clock.advance(30 * HOUR)
     report = audited(desk, repair=True, segments=3)
-    assert report.counts() == {"jobs": 100, "findings": 100, "repaired": 100, "unchecked": 0}
+    assert report.counts() == {"jobs": 100, "findings": 100, "repaired": 100, "unchecked": 0, "listed": 0}
     assert sorted(desk.queued_messages()) == sorted(job.job_id for job in jobs)
 
 

@@ -94,7 +94,7 @@ def test_more_letters_than_can_be_looked_through_are_unchecked(monkeypatch: pyte
     desk.clock.advance(LATE_S)
     report = desk.auditor().run(repair=True)
     assert (report.unchecked, report.conserved, report.findings) == ({"support": 4}, False, [])
-    assert report.counts() == {"jobs": 4, "findings": 0, "repaired": 0, "unchecked": 4}
+    assert report.counts() == {"jobs": 4, "findings": 0, "repaired": 0, "unchecked": 4, "listed": 0}
     assert [event.ids for event in desk.telemetry.named("letters_unchecked")] == [{"lane": "support", "count": 4}]
 
 
@@ -113,8 +113,10 @@ def test_a_letter_that_arrives_during_the_look_is_nobodys_gap() -> None:
             return seen
 
     letters: DeadLetterQueues = Arriving(desk.dead_letters)  # type: ignore[assignment]
-    seen = look_for_letters({"support": jobs}, dead_letters=letters, clock=desk.clock, patience_s=0)["support"]
-    assert (seen.missing, seen.unchecked) == ((), (jobs[0],))
+    seen = look_for_letters(
+        {"support": [job.job_id for job in jobs]}, dead_letters=letters, clock=desk.clock, patience_s=0
+    )["support"]
+    assert (seen.missing, seen.unchecked) == ((), (jobs[0].job_id,))
 
 
 @pytest.mark.fault("F9", "F2")

@@ -240,7 +240,7 @@ def test_an_abort_cancels_the_move_and_takes_back_what_was_not_moved() -> None:
             None,
         )
     # One that was moved and not claimed yet has asked for itself.
-    desk.sweep()
+    desk.restore_letters()
     assert sorted(desk.dead_letters.job_ids("support")) == sorted(back)
     assert {desk.job(job_id).status for job_id in ids if job_id not in back} == {Status.COMPLETED}
 

@@ -12,6 +12,7 @@ from shared.core.effects import EffectRow
 from shared.core.errors import RowMoved, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.run import LOOK_AHEAD, Mode, RunConfig
+from shared.usecases import restore_letters
 from shared.usecases import sweep as sweeping
 from shared.usecases.dispatch import Run
 from shared.usecases.run_dispatch import run_dispatch
@@ -161,8 +162,9 @@ def test_a_job_of_no_lane_in_a_lanes_line_harms_nobody(desk: Desk) -> None:
 def test_a_sweep_sends_letters_and_recovers_claims_behind_rows_that_nobody_can_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """More such rows than a sweep looks at, in each of its two lines."""
+    """More such rows than are looked at, in each of the two lines."""
     monkeypatch.setattr(sweeping, "LIMIT", 2)
+    monkeypatch.setattr(restore_letters, "LIMIT", 2)
     desk = Desk(admission="scheduled", run=RunConfig(retry_backoff_seconds=(5, 10, 20, 40)), runs={"worker": 3600})
     for n in range(5):
         times = {"created_at": NOW - MINUTE, "due": NOW}
@@ -172,7 +174,7 @@ def test_a_sweep_sends_letters_and_recovers_claims_behind_rows_that_nobody_can_r
     letter = desk.put(a_job(key="letter", status=Status.FAILED, due=NOW))
     desk.clock.advance(desk.lane.claim_timeout_s)
     done = desk.sweep()
-    assert (done.recovered, done.letters) == (1, 1)
+    assert (done.recovered, desk.restore_letters()) == (1, 1)
     assert (desk.job(claim.job_id).status, desk.job(letter.job_id).waits) == (Status.QUEUED, False)
     assert sorted(told(desk).values()) == [1] * 10
 

@@ -455,10 +455,10 @@ def test_a_message_moved_without_a_plan_changes_nothing() -> None:
     after = desk.job(job_id)
     assert (after.status, after.fence, after.expires_at) == (Status.FAILED, job.fence, job.expires_at)
     assert desk.vendor.accepts == []
-    assert desk.sweep().letters == 1
+    assert desk.restore_letters() == 1
     assert desk.dead_letters.job_ids("support") == [job_id]
     assert desk.job(job_id) == job
-    assert desk.sweep().letters == 0
+    assert desk.restore_letters() == 0
 
 
 def test_a_ticket_of_a_failed_job_brings_no_second_letter() -> None:
@@ -466,7 +466,7 @@ def test_a_ticket_of_a_failed_job_brings_no_second_letter() -> None:
     desk = RedriveDesk()
     (job_id,) = desk.fail(1)
     assert desk.work(job_id).value == "acknowledge"
-    assert desk.sweep().letters == 0
+    assert desk.restore_letters() == 0
     assert desk.dead_letters.job_ids("support") == [job_id]
 
 
@@ -478,7 +478,7 @@ def test_a_job_without_its_letter_can_be_replayed() -> None:
     plan = desk.started()
     desk.tick()
     assert desk.ending(plan) == ("finished", "")
-    assert desk.sweep().letters == 0
+    assert desk.restore_letters() == 0
     assert desk.auditor().run(repair=False).conserved
 
 
@@ -489,5 +489,5 @@ def test_the_auditor_leaves_it_to_the_sweeper() -> None:
     desk.work(desk.letter_of(desk.job(job_id)))
     desk.clock.advance(600)
     desk.auditor().run(repair=True)
-    desk.sweep()
+    desk.restore_letters()
     assert desk.dead_letters.job_ids("support") == [job_id]

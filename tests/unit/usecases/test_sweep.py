@@ -28,7 +28,7 @@ def claimed(desk: Desk, key: str = "event-1", **overrides: object) -> Job:
 
 def swept(desk: Desk) -> tuple[int, int]:
     done = desk.sweep()
-    counted = {"recovered": done.recovered, "overdue": done.overdue, "letters": done.letters}
+    counted = {"recovered": done.recovered, "overdue": done.overdue}
     assert done.counts("support") == {f"support.{name}": count for name, count in counted.items()}
     return done.recovered, done.overdue
 

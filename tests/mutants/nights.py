@@ -92,6 +92,22 @@ NIGHTS: tuple[Mutant, ...] = (
         tests=SEARCH,
     ),
     Mutant(
+        name="a_search_that_never_leaves_what_is_configured",
+        file="shared/core/search.py",
+        old="    return min(explore, search.top * grown)",
+        new="    return min(1.0, search.top * grown)",
+        reqs=("X9",),
+        tests=SEARCH,
+    ),
+    Mutant(
+        name="a_search_that_grows_as_slowly_wherever_it_is",
+        file="shared/core/search.py",
+        old="/ search.unit_s) ** 3",
+        new="/ MOST_UNIT_S) ** 3",
+        reqs=("X9",),
+        tests=SEARCH,
+    ),
+    Mutant(
         name="a_quiet_call_that_lowers_the_pace_after_it",
         file="shared/core/feedback.py",
         old="    if before is not None and sent_us < before.since_us:",

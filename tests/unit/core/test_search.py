@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ops.simulator.rules import Kept, Rule, Window
 from shared.core import search
 from shared.core.budget import MINUTE, SECOND, Search, us_of
-from shared.core.search import Spending, met, searched
+from shared.core.search import Spending, begun, met, searched
 from tests.builders import NOW
 
 NOW_US = us_of(NOW)
@@ -28,28 +28,37 @@ def spending(calls: float) -> Spending:
     return Spending(call_us=CALL_US, spent_us=spent_us, sent_us=spent_us)
 
 
-def refusals(rule: Rule, *, seconds: float) -> list[tuple[float, Search]]:
-    """Whoever always has a call to make, against a vendor that tells nothing: each refusal's second, and the search
-    after it."""
+def called(
+    rule: Rule, *, seconds: float, configured: float = CONFIGURED, explore: float = 1.0
+) -> tuple[int, list[tuple[float, Search]]]:
+    """Whoever always has a call to make, against a vendor that tells nothing: how many calls it served, and each
+    refusal's second with the search after it."""
     kept, now_s, quiet_s, calls = Kept(rule), 0.0, 0.0, 0
+    call_us = int(MINUTE / configured)
     state: Search | None = None
     found: list[tuple[float, Search]] = []
     while now_s < seconds:
         now_us = NOW_US + int(now_s * SECOND)
         calls += 1
-        served = kept.wait_s(1, now_s) <= 0
-        if served:
-            kept.charge(1, now_s)
-        if not served:
+        spent = Spending(call_us=call_us, spent_us=calls * call_us, sent_us=calls * call_us)
+        if kept.wait_s(1, now_s) > 0:
             was_quiet_s = quiet_s
             quiet_s = max(1.0, kept.wait_s(1, now_s))
-            state = met(state, now_us, now_us + int(quiet_s * SECOND), 1.0, spending(calls), quiet_s=was_quiet_s)
+            state = met(state, now_us, now_us + int(quiet_s * SECOND), explore, spent, quiet_s=was_quiet_s)
             found.append((now_s, state))
             now_s += quiet_s
             continue
-        pace = 1.0 if state is None else searched(state, now_us, 1.0)
-        now_s += 60 / CONFIGURED / pace
-    return found
+        kept.charge(1, now_s)
+        if state is None and explore > 1:
+            state = begun(now_us, spent)
+        pace = 1.0 if state is None else searched(state, now_us, explore)
+        now_s += 60 / configured / pace
+    return calls - len(found), found
+
+
+def refusals(rule: Rule, *, seconds: float) -> list[tuple[float, Search]]:
+    """Those of a vendor whose limit is not above what is configured."""
+    return called(rule, seconds=seconds)[1]
 
 
 @pytest.mark.req("X9")
@@ -63,6 +72,18 @@ def test_a_few_refusals_tell_the_limit(limit: float, holds_s: float) -> None:
     assert late
     assert all(0.9 < state.top * CONFIGURED / limit < 1.1 for _, state in late)
     assert len(late) <= 900 * limit / 60 / 40 + 1
+
+
+@pytest.mark.req("X9")
+@pytest.mark.parametrize("configured", [600.0, 60.0, 20.0])
+def test_a_limit_configured_at_half_of_the_real_one_is_left(configured: float) -> None:
+    """Where the configuration lets it look further, three thousand calls take hardly longer than at the limit that
+    nobody told, and one call in fifty is refused at most."""
+    real = Rule(window=Window.BUCKET, steps=((0.0, 2 * configured),), holds_s=3.0)
+    seconds = real.soonest_s(3_000)
+    served, found = called(real, seconds=1.1 * seconds, configured=configured, explore=4.0)
+    assert served >= 3_000
+    assert len(found) <= served / 50
 
 
 @pytest.mark.req("C16")

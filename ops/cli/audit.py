@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("penstock audit", "penstock audit --repair", "penstock audit --segments 8 --json")
 UNTOUCHED_S, PATIENCE_S = 3600, 50
+MOST_S = 400 * 86_400
 SUBJECT = "audit"
 
 
@@ -24,10 +25,13 @@ def audit(
     repair: Annotated[bool, typer.Option("--repair", help="Mend what is found, under a second look.")] = False,
     segments: Annotated[int, typer.Option("--segments", min=1, max=1000, help="Read the table in so many parts.")] = 1,
     untouched_s: Annotated[
-        int, typer.Option("--untouched-s", min=0, help="A queued job without a message is suspect after so long.")
+        int,
+        typer.Option(
+            "--untouched-s", min=0, max=MOST_S, help="A queued job without a message is suspect after so long."
+        ),
     ] = UNTOUCHED_S,
     wait_s: Annotated[
-        int, typer.Option("--wait-s", min=0, help="Wait so long for dead letters that somebody has in hand.")
+        int, typer.Option("--wait-s", min=0, max=3600, help="Wait so long for dead letters that somebody has in hand.")
     ] = PATIENCE_S,
 ) -> None:
     """Read every job and say what does not add up.

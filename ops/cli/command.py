@@ -18,6 +18,7 @@ from ops.cli.completion import OFFERED
 from ops.cli.show import Output
 from ops.cli.streams import Unwritten, answering
 from ops.cli.trouble import Problem, problem_of
+from shared.core.errors import BadInput
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
@@ -161,7 +162,14 @@ def command(
         def run(ctx: typer.Context, *, stage: str | None, json: bool, **options: Any) -> None:
             before = ctx.obj if isinstance(ctx.obj, dict) else {}
             asked = Asked(stage_name=stage or before.get("stage"), out=Output(json=json or bool(before.get("json"))))
-            _tried(asked.out, lambda: function(asked, **options))  # type: ignore[call-arg]
+
+            def work() -> None:
+                for one in own:
+                    if one.default is None:
+                        _check_given(one.name, hints[one.name], options[one.name])
+                function(asked, **options)  # type: ignore[call-arg]
+
+            _tried(asked.out, work)
 
         parameters = [
             _parameter("ctx", typer.Context),
@@ -196,6 +204,14 @@ def _tried(out: Output, work: Callable[[], None]) -> None:
         raise typer.Exit(1) from None
     finally:
         out.quiet()
+
+
+def _check_given(name: str, hint: Any, value: object) -> None:
+    """What may be left out is not given empty: a variable that is not set would choose nothing, or everything."""
+    texts = value if isinstance(value, list) else [value]
+    if any(isinstance(text, str) and not text.strip() for text in texts):
+        given = (hint.__metadata__[0].param_decls or (name,))[0].strip("-")
+        raise BadInput(given, "is empty: give a value, or leave it out")
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

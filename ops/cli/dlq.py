@@ -15,14 +15,15 @@ import typer
 
 from ops.cli import job_pages
 from ops.cli.command import Asked, command, group
-from ops.cli.jobs import Id, job_of, whole_id
-from ops.cli.moments import WHEN, back_to
+from ops.cli.jobs import Id, job_of, tenant_of, whole_id
+from ops.cli.moments import WHEN, between
 from ops.cli.show import Column, ago, count, plain, styled, table
 from ops.cli.trouble import problem_of
 from shared.core import cohort
 from shared.core.cohort import Chosen
 from shared.core.errors import BadInput, PenstockError
 from shared.core.job import Category, Job, Status
+from shared.core.outcome import is_code
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
@@ -184,8 +185,10 @@ def dismiss(
     Each is done on its own: one that is refused is named with the reason and stops no other. Ends with 1 then.
     """
     from shared.usecases.dismiss import dismiss as close
+    from shared.usecases.steer import reason_of
 
     stage = asked.stage()
+    reason = reason_of(why)
     refused: list[tuple[str, str]] = []
     done: list[str] = []
     for job_id in dict.fromkeys(map(whole_id, job_ids)):
@@ -193,7 +196,7 @@ def dismiss(
             close(
                 job_id,
                 by=stage.caller.arn,
-                why=why,
+                why=reason,
                 jobs=stage.jobs,
                 effects=stage.effects,
                 history=stage.history,
@@ -243,13 +246,16 @@ def chosen_of(
     job_id: str | None = None,
 ) -> Chosen:
     """What the options mean."""
+    begins, ends = between(since, until, now)
+    if signature not in (None, cohort.NO_SIGNATURE) and not is_code(signature):
+        raise BadInput("signature", f"is no error code: `penstock dlq list {lane}` shows those there are")
     return Chosen(
         lane=lane,
         category=category,
         signature=signature,
-        tenant=tenant,
-        since=None if since is None else back_to("since", since, now),
-        until=None if until is None else back_to("until", until, now),
+        tenant=tenant_of(tenant),
+        since=begins,
+        until=ends,
         job_id=None if job_id is None else whole_id(job_id),
     )
 

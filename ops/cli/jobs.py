@@ -17,7 +17,7 @@ from ops.cli.command import Asked, command, group
 from ops.cli.show import NOTHING, clean, plain
 from shared.contract import names
 from shared.core.errors import BadInput, UnreadableRow
-from shared.core.job import Category, Job, Status
+from shared.core.job import MAX_TENANT, Category, Job, Status, identifier
 
 if TYPE_CHECKING:
     from ops.cli.stage import Stage
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 app = group("List, show, explain, withdraw, reschedule and take back jobs.")
 
+MOST = 1_000_000
 Id = Annotated[str, typer.Argument(metavar="ID", help="The job's whole id.", show_default=False)]
 
 
@@ -41,7 +42,7 @@ def list_jobs(
     category: Annotated[
         Category | None, typer.Option("--category", show_default=False, help="Failed for this reason.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Stop after so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=MOST, help="Stop after so many.")] = 50,
 ) -> None:
     """List jobs, the last changed first.
 
@@ -51,6 +52,7 @@ def list_jobs(
     stage = asked.stage()
     if lane is not None:
         stage.lane(lane)
+    tenant = tenant_of(tenant)
     seen = 0
 
     def note() -> None:
@@ -200,6 +202,11 @@ def job_of(stage: Stage, job_id: str) -> Job:
     if job is None:
         raise BadInput("job", f"{job_id} does not exist in stage {stage.name}; expired jobs are gone from the table")
     return job
+
+
+def tenant_of(text: str | None) -> str | None:
+    """A tenant by whom a choice is narrowed down; one that can have no jobs is refused."""
+    return None if text is None else identifier("tenant", text, MAX_TENANT)
 
 
 def whole_id(text: str) -> str:

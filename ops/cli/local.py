@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops.cli.command import Asked, command, group
-from ops.cli.moments import WHEN, back_to
+from ops.cli.moments import WHEN, between
 from ops.cli.running import DEFAULT, LOCAL_NAME, needed
 from ops.cli.show import ago, pairs, plain, styled, table
 from ops.cli.trouble import Problem
 from shared.contract import names
 from shared.core.errors import BadInput
+from shared.core.nearest import unknown
 
 if TYPE_CHECKING:
     from ops.local.state import StackState
@@ -62,10 +63,12 @@ def up(
 @command(app, "down", examples=("penstock local down",))
 def down(asked: Asked, name: Name = DEFAULT) -> None:
     """Stop a local stack and every process it started. What it held is gone; its logs stay."""
-    from ops.local import stack
+    from ops.local import stack, state
 
     with asked.out.working("stopping"):
         stopped = stack.down(name=name)
+    if not stopped and name not in (DEFAULT, *state.names()):
+        raise BadInput("name", unknown(name, state.names(), "local stacks"))
     if asked.out.json:
         asked.out.document({"name": name, "stopped": stopped})
     else:
@@ -179,7 +182,7 @@ def logs(
             prefix = names.function(running.stage, "")
             short = ", ".join(one.removeprefix(prefix) for one in known)
             raise BadInput("function", f"is not one of this stack's: {short}")
-    start = None if since is None else back_to("since", since, datetime.now(UTC))
+    start, _ = between(since, None, datetime.now(UTC))
     with asked.out.working("reading logs"):
         lines = [line for one in wanted for line in stack.logs(running.name, one, start)]
     lines.sort(key=lambda line: line.at)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ops.cli.command import Asked, command
-from ops.cli.jobs import Id, app, whole_id
+from ops.cli.jobs import Id, app, tenant_of, whole_id
 from ops.cli.moments import moment_of, span_of
 from ops.cli.show import ago, styled
 from shared.core.job import Job, Status, time_after
@@ -121,7 +121,7 @@ def schedule(
     elif in_ is not None:
         moment = time_after("in", span_of("in", in_).total_seconds(), moment)
     if job_id is None:
-        selection = None if lane is None else Selection(lane=lane, tenant=tenant, blocked_by=blocked_by)
+        selection = None if lane is None else Selection(lane=lane, tenant=tenant_of(tenant), blocked_by=blocked_by)
         many = Many(file=file, selection=selection, why=why, resume=resume, yes=yes, dry_run=dry_run)
         schedule_many(asked, many, stage, moment)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from shared.contract import table
 from shared.core.errors import BadInput, PenstockError, Unavailable, UnreadableRow
 from shared.core.switches import WAY_OUT
+
+_LONG = re.compile(r"\S{240,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +25,16 @@ class Problem:
     @property
     def sentence(self) -> str:
         """For people."""
-        return f"{self.field}: {self.problem}" if self.field else self.problem
+        return _recognised(f"{self.field}: {self.problem}" if self.field else self.problem)
 
     def document(self) -> dict[str, Any]:
         """For programs."""
-        return {"error": {"code": self.code, "field": self.field, "problem": self.problem}}
+        return {"error": {"code": self.code, "field": _recognised(self.field), "problem": _recognised(self.problem)}}
+
+
+def _recognised(text: str) -> str:
+    """In one line, and what was given no longer than one needs to recognise it."""
+    return _LONG.sub(lambda word: f"{word[0][:60]}…", " ".join(text.split()))
 
 
 def problem_of(exc: BaseException) -> Problem:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ops.cli.command import Asked
-from ops.cli.moments import WHEN, back_to
+from ops.cli.moments import WHEN, between
 from ops.cli.show import plain, styled, table
 from shared.contract import names
 from shared.core.errors import BadInput
@@ -33,6 +33,7 @@ INCOMPLETE = 3
 SHARE = 0.5
 """Of an account's pace: the lane's own calls come first, and its vendor has just been ill."""
 THREADS = 16
+MOST = 1_000_000
 FILES = ("report.md", "report.json", "timeline.svg")
 
 
@@ -61,7 +62,12 @@ def validate(
     sample: Annotated[
         int | None,
         typer.Option(
-            "--sample", metavar="N", min=1, help="Look up only N effects at their vendors.", show_default=False
+            "--sample",
+            metavar="N",
+            min=1,
+            max=MOST,
+            help="Look up only N effects at their vendors.",
+            show_default=False,
         ),
     ] = None,
     marker: Annotated[
@@ -85,12 +91,13 @@ def validate(
         raise BadInput("to", f"{folder} holds a report already: choose another folder")
     with asked.out.working("gathering") as tell:
         validator = _validator(stage, stage.lane(lane), tell)
+        # Before the long part: a folder that cannot be is told at once.
+        folder.mkdir(parents=True, exist_ok=True)
         facts = validator.facts(begins, ends, incident_id=incident, sample=sample, markers=marker or ())
         checks = judged(facts)
         verdict = overall(checks)
         tell("writing")
         written = document(facts, checks, verdict, stage)
-        folder.mkdir(parents=True, exist_ok=True)
         draw(facts, folder / "timeline.svg")
         (folder / "report.json").write_text(json.dumps(plain(written), indent=1) + "\n")
         (folder / "report.md").write_text(_page(facts, checks, verdict, moments(facts), stage))
@@ -142,8 +149,7 @@ def _span(
     from shared.usecases.validate import chosen
 
     now = stage.clock.now()
-    begins = None if since is None else back_to("since", since, now)
-    ends = None if until is None else back_to("until", until, now)
+    begins, ends = between(since, until, now)
     if begins is None and incident is None:
         raise typer.BadParameter("give --since, or the incident with --incident")
     if begins is None:

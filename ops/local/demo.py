@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ops.local import night, processes, stack
+from ops.local import night, processes, stack, state
 from ops.local.judge import Closing, judge
 from ops.local.sockets import talking_to
 from ops.local.state import StackState
@@ -103,6 +103,7 @@ def run(*, name: str = "demo", headless: bool = False, keep: bool = False, conso
     def say(line: str) -> None:
         console.print(f"[dim]{datetime.now(UTC):%H:%M:%S}[/] {line}", highlight=False)
 
+    state.folder(name)  # A name that no stack can have is refused before the story begins.
     say("setting up: the real CDK app on a local emulator")
     running = stack.up(name=name, progress=lambda line: say(f"[dim]{line}[/]"))
     try:

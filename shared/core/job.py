@@ -200,6 +200,18 @@ def identifier(field_name: str, value: object, max_length: int) -> str:
     return value
 
 
+def one_line(field_name: str, text: str, max_length: int) -> str:
+    """What a person says, in one line that can be kept; it may be empty."""
+    line = " ".join(text.split())
+    if len(line) > max_length:
+        raise BadInput(field_name, f"has {len(line)} characters, at most {max_length} are allowed")
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        raise BadInput(field_name, "holds what is no text: write it in UTF-8") from None
+    return line
+
+
 def new_tenant(value: object) -> str:
     """The tenant of something new. One with a slash is refused, and read where it stands already: what may be written
     for `acme` is told apart from what is `acme/b`'s by the slash behind the name."""

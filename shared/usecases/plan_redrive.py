@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from shared.core.cohort import Chosen
 from shared.core.effects import EffectRow
 from shared.core.errors import BadInput
-from shared.core.job import Job
+from shared.core.job import Job, one_line
 from shared.core.plan import VALID_FOR, Entry, Plan, entry_of, manifest_hash, said
 from shared.core.plan_ports import PlanStore
 from shared.core.ports import Clock, EffectStore, History, JobStore
@@ -114,11 +114,9 @@ def obstacles(
 
 def cause_of(cause: str) -> str:
     """The root cause: required, one line, more than a word."""
-    text = " ".join(cause.split())
+    text = one_line("cause", cause, MAX_CAUSE)
     if len(text) < LEAST_CAUSE:
         raise BadInput("cause", "is missing: say what was wrong and how it was put right")
-    if len(text) > MAX_CAUSE:
-        raise BadInput("cause", f"has {len(text)} characters, at most {MAX_CAUSE} are allowed")
     return text
 
 

@@ -11,7 +11,7 @@ from shared.core import lifecycle, liveness
 from shared.core.effects import EffectRow, EffectState
 from shared.core.errors import BadInput, RowMoved, UnknownLane
 from shared.core.history import HistoryEvent
-from shared.core.job import Job, Status, check_wait, time_after, utc
+from shared.core.job import Job, Status, check_wait, one_line, time_after, utc
 from shared.core.lane import LaneSpec
 from shared.core.moment import iso
 from shared.core.ports import Clock, EffectStore, History, JobStore
@@ -213,11 +213,9 @@ def note(subject: str, kind: str, by: str, detail: Mapping[str, object], history
 
 def reason_of(why: str) -> str:
     """Why a person did it: required, one line, bounded."""
-    text = " ".join(why.split())
+    text = one_line("why", why, MAX_WHY)
     if not text:
         raise BadInput("why", "is missing: say in a few words why")
-    if len(text) > MAX_WHY:
-        raise BadInput("why", f"has {len(text)} characters, at most {MAX_WHY} are allowed")
     return text
 
 

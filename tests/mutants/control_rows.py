@@ -8,6 +8,7 @@ SETTING = "shared/usecases/set_switch.py"
 NAMED = ("tests/unit/usecases/test_set_switch.py", "tests/unit/ops/cli/test_control_names.py")
 CORRUPT = ("tests/contract/test_control_corrupt.py", "tests/unit/ops/cli/test_control_mended.py")
 FED = ("tests/unit/core/test_feeding.py", "tests/unit/ops/cli/test_feeding.py")
+NONSENSE = ("tests/unit/ops/cli/test_nonsense.py",)
 TENANTS = ("tests/unit/core/test_tenants.py", "tests/unit/test_client.py", "tests/functions/test_intake.py")
 
 CONTROL_ROWS: tuple[Mutant, ...] = (
@@ -170,5 +171,37 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         new="        pass",
         reqs=("C10",),
         tests=("tests/unit/ops/cli/test_answers.py",),
+    ),
+    Mutant(
+        name="an_empty_option_chooses_everything",
+        file="ops/cli/command.py",
+        old="                        _check_given(one.name, hints[one.name], options[one.name])",
+        new="                        pass",
+        faults=("E5",),
+        tests=NONSENSE,
+    ),
+    Mutant(
+        name="a_time_that_ends_before_it_begins",
+        file="ops/cli/moments.py",
+        old="    if begins is not None and begins >= (now if ends is None else min(ends, now)):",
+        new="    if False:",
+        faults=("E5",),
+        tests=NONSENSE,
+    ),
+    Mutant(
+        name="a_reason_that_is_no_text",
+        file="shared/core/job.py",
+        old="        line.encode()",
+        new="        pass",
+        faults=("E5",),
+        tests=NONSENSE,
+    ),
+    Mutant(
+        name="an_error_as_long_as_what_was_given",
+        file="ops/cli/trouble.py",
+        old=r'_LONG = re.compile(r"\S{240,}")',
+        new=r'_LONG = re.compile(r"\S{240000,}")',
+        faults=("E5",),
+        tests=NONSENSE,
     ),
 )

@@ -20,7 +20,7 @@ from shared.core.budget import Budget, Hold, Search, Shut, Terms
 ARRIVAL: Mapping[Limit, str] = {limit: f"{limit.value}_arrival_us" for limit in PACED}
 USED: Mapping[Limit, str] = {limit: f"{limit.value}_used" for limit in DAILY}
 SUM: Mapping[Limit, str] = {limit: f"{limit.value}_held" for limit in HELD}
-DAY, LINE, BACKLOG, SPENT = "day", "line_us", "backlog_us", "spent_us"
+DAY, LINE, BACKLOG, SPENT, USUAL = "day", "line_us", "backlog_us", "spent_us", "usual"
 VERSION, TERMS = "version", "terms"
 _HOLD = "hold#"
 _MOST_US = 10**17
@@ -94,7 +94,13 @@ def budget_item(account: str, budget: Budget) -> Item:
     item |= {USED[limit]: attributes.whole(count) for limit, count in budget.used.items()}
     item |= {hold_name(holder): hold_attribute(hold) for holder, hold in budget.holds.items()}
     item |= {name: attributes.whole(held) for limit, name in SUM.items() if (held := budget.held(limit))}
-    single = {DAY: budget.day, LINE: budget.line_us, BACKLOG: budget.backlog_us, SPENT: budget.spent_us}
+    single = {
+        DAY: budget.day,
+        LINE: budget.line_us,
+        BACKLOG: budget.backlog_us,
+        SPENT: budget.spent_us,
+        USUAL: budget.usual_tokens,
+    }
     item |= {name: attributes.whole(number) for name, number in single.items() if number}
     return item
 
@@ -113,6 +119,7 @@ def budget_from_item(account: str, item: Item | None) -> Budget:
         line_us=_us(fields, LINE),
         backlog_us=_us(fields, BACKLOG),
         spent_us=_us(fields, SPENT),
+        usual_tokens=_amount(fields, USUAL),
     )
     for limit, name in SUM.items():
         if fields.whole(name, 0) != budget.held(limit):

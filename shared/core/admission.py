@@ -175,7 +175,7 @@ class BudgetGate:
             repair = f"penstock budget set {spec.name} --reset --why …"
             return self._closed(spec, None, f"account {spec.name} cannot be read; if that stays: {repair}", stuck=True)
         # Its first call has to find a place among those that run at once.
-        refusal = rate.refused(spec, budget, replace(rate.want_of(job), slots=1), now_us)
+        refusal = rate.refused(spec, budget, replace(rate.want_of(job, budget), slots=1), now_us)
         shut = budget.terms.shut
         promised = job.permit_at is not None and now - job.permit_at <= timedelta(seconds=PROMISE_KEPT_S)
         line_us = 0 if promised else account.urgent_us if job.priority == URGENT else account.line_us

@@ -144,6 +144,8 @@ class Budget:
     """Until then somebody paces a backlog: whoever comes new goes to the table, behind it."""
     spent_us: int = 0
     """What was ever taken, in time of the configured limits: between two looks, the pace that was really used."""
+    usual_tokens: int = 0
+    """What a call used of late; 0 while nobody has told it."""
 
     def held(self, limit: Limit) -> int:
         """The sum over all holders; in the item it is kept beside them, changed by the same writes."""

@@ -7,11 +7,15 @@ from shared.core.budget import MINUTE, SECOND, Terms, Want
 
 CAUTIOUS_US, CAUTION_US = 10 * SECOND, SECOND // 20
 """So long after a quiet no more may be spent ahead than this: of most accounts less than a call, of fast ones a few."""
+LONG_US = SECOND // 2
+"""What takes so long is counted in whole milliseconds."""
 
 
 def cost_us(amount: int, limit: float) -> int:
-    """How far `amount` moves the arrival of a limit per minute; rounded up, so rounding never overspends."""
-    return -(-amount * MINUTE // max(1, int(limit)))
+    """How far `amount` moves the arrival of a limit per minute; rounded up, so rounding never overspends. What takes
+    long is a whole number of milliseconds, as clocks count them: of two calls that follow each other none is early."""
+    us = -(-amount * MINUTE // max(1, int(limit)))
+    return us if us < LONG_US else -(-us // 1000) * 1000
 
 
 def back_us(amount: int, limit: float) -> int:
@@ -21,7 +25,8 @@ def back_us(amount: int, limit: float) -> int:
 
 def amount_in(span_us: int, limit: float) -> int:
     """What a limit per minute lets through in a span, rounded down: what costs no more than it."""
-    return span_us * max(1, int(limit)) // MINUTE
+    counted_us = span_us if span_us < LONG_US else span_us // 1000 * 1000
+    return counted_us * max(1, int(limit)) // MINUTE
 
 
 def burst_us(spec: AccountSpec) -> int:

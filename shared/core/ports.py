@@ -305,12 +305,14 @@ class BudgetLedger(Protocol):
         hold_s: float = 0,
         told_us: Arrivals | None = None,
         ahead_us: int = 0,
+        used_tokens: int = 0,
     ) -> Taken | Refusal:
         """Take `want`, now or, if only the pace holds it back, for its moment within `ahead_us`; if that does not fit,
         the most that does, down to `least`; else the refusal with its time.
 
         `hold` names the holder of slots and batch tokens. Asking again under the same name does not hold twice.
-        `told_us` are arrivals that the vendor's own count tells: the account is spent at least so far.
+        `told_us` are arrivals that the vendor's own count tells: the account is spent at least so far. `used_tokens` is
+        what the caller's newest call used: of such the account keeps the mean.
         """
         ...
 

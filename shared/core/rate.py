@@ -62,12 +62,24 @@ __all__ = (
 )
 
 TOO_LARGE = "too_large"
+USUAL_STEPS = 16
+"""By such a part of itself one call changes what is usual."""
 _BY_PACE = tuple(limit.value for limit in PACED)
 
 
-def want_of(job: Job) -> Want:
-    """What a job is known to need for its next attempt."""
-    return Want(requests=job.estimated_requests or 1, tokens=job.estimated_tokens or 0)
+def want_of(job: Job, budget: Budget | None = None) -> Want:
+    """What a job's next attempt needs, as far as that is known; of tokens that nobody has estimated, what is usual at
+    the account."""
+    usual = 0 if budget is None else budget.usual_tokens
+    return Want(requests=job.estimated_requests or 1, tokens=job.estimated_tokens or usual)
+
+
+def usual_after(budget: Budget, used_tokens: int) -> int:
+    """The tokens of a usual call, after one more, whoever made it: half of all use more, half use less. The mean of
+    calls that differ much would be more than most of them need."""
+    usual = budget.usual_tokens or min(used_tokens, MOST)
+    step = max(1, usual // USUAL_STEPS)
+    return min(MOST, usual + max(-step, min(step, used_tokens - usual)))
 
 
 def enforced(spec: AccountSpec, terms: Terms) -> bool:

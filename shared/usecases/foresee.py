@@ -100,6 +100,6 @@ def _pace(account: AccountView, job: Job | None, now: datetime) -> float | None:
     spec, terms = account.spec, account.budget.terms
     if not rate.enforced(spec, terms):
         return None
-    want = rate.Want() if job is None else rate.want_of(job)
+    want = rate.Want() if job is None else rate.want_of(job, account.budget)
     limits = [(rate.limit_of(spec, terms, limit, rate.us_of(now)), want.of(limit)) for limit in PACED]
     return min((most / 60 / amount for most, amount in limits if most is not None and amount), default=None)

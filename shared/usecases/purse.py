@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from shared.core import feedback, rate
 from shared.core.account import PACED, AccountSpec, Limit
-from shared.core.effects import Accepted, Answer, Refused, Unknown
+from shared.core.effects import Answer, Refused, Unknown
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.estimate import estimated_wait_s
 from shared.core.lease import lease_of
@@ -22,6 +22,7 @@ from shared.usecases.lease import Lease
 from shared.usecases.permit import Checked, Denied, OverLimit, Permit
 from shared.usecases.slots import Slots
 from shared.usecases.turns import Turns
+from shared.usecases.use import Use
 
 AHEAD_MOST_S = 2.0
 """No permit is taken for a moment further ahead: a slot that sleeps is paid for, and does not hear of trouble."""
@@ -61,8 +62,6 @@ class Purse:
         self._lock = threading.RLock()
         self._health = feedback.Health()
         self._lease = Lease(rate.burst_us(spec))
-        self._owed = 0
-        """Tokens used beyond their estimates that no write has told the account yet."""
         self._slots = Slots()
         self._looked_us = 0
         self._refusal: tuple[Refusal, Want] | None = None
@@ -70,9 +69,8 @@ class Purse:
         self._told_us: dict[Limit, int] = {}
         """Arrivals that the vendor's own count tells."""
         self._turns = Turns(spec, ledger=ledger, chance=chance)
-        self._call_us = SECOND
         self._expected, self._work_s = 1, 60.0
-        self._demand, self._mean_tokens = Demand(), 0.0
+        self._demand, self._use = Demand(), Use()
 
     # ---------------------------------------------------------------------------------------------- taking
     def expect(self, calls: int, deadline_s: float) -> None:
@@ -90,9 +88,18 @@ class Purse:
                 self._telemetry.event("clock_skewed", account=self._spec.name, skew_seconds=round(skew_s, 1))
                 later_us = now_us + int(SKEW_PAUSE_S * SECOND)
                 return self._checked(self._later("clock_skew", 0, later_us, least, now_us), now_us)
+            if not tokens:
+                least = replace(least, tokens=self._usual_tokens(requests, now_us))
             answer = self._take(least, now_us, int(min(max(0.0, ahead_s), AHEAD_MOST_S) * SECOND))
             self._expected = max(1, self._expected - 1)
             return self._checked(answer, now_us)
+
+    def _usual_tokens(self, requests: int, now_us: int) -> int:
+        """What calls without an estimate are charged with: the account's usual use, where it counts tokens and as far
+        as its limits let it."""
+        limits = (self._account.limit(limit, now_us) for limit in (Limit.TOKENS, Limit.TOKENS_PER_DAY))
+        most = min((limit for limit in limits if limit is not None), default=0)
+        return min(requests * self._account.budget.usual_tokens, int(most))
 
     def _take(self, least: Want, now_us: int, ahead_us: int) -> Permit | Denied:
         if not self._account.enforced and not self._enforced_again(now_us):
@@ -101,7 +108,7 @@ class Purse:
         if sentence is not None:
             raise OverLimit(sentence)
         self._demand.note(now_us)
-        self._mean_tokens = self._mean_tokens or float(least.tokens)
+        self._use.expect(least.tokens)
         if self._in_lease(least, now_us):
             wait_us = self._wait_us(least, now_us)
             if wait_us <= ahead_us:
@@ -113,7 +120,9 @@ class Purse:
         if now_us < self._blind_until_us:
             return self._by_estimate(least, now_us)
         try:
-            taken = self._ask(self._lease.short_of(least, now_us), now_us, ahead_us)
+            lacking = self._lease.short_of(least, now_us)
+            settled = self._use.settling(lacking.tokens, self._account.limit(Limit.TOKENS, now_us))
+            taken = self._ask(replace(lacking, tokens=lacking.tokens + settled), now_us, ahead_us)
         except (Unavailable, UnreadableRow) as exc:
             self._account.unreadable(exc)
             self._blind_until_us = now_us + BELIEVED_US
@@ -126,8 +135,8 @@ class Purse:
             self._refusal, self._believed_until_us = (taken, least), now_us + BELIEVED_US
             return self._denied(taken, least, now_us)
         self._refusal = None
-        self._lease.add(taken.want.requests, taken.want.tokens - max(0, self._owed), now_us, taken.at_us)
-        self._owed = min(0, self._owed)
+        self._lease.add(taken.want.requests, taken.want.tokens - settled, now_us, taken.at_us)
+        self._use.settled(settled)
         if taken.want.slots:
             self._slots.hold(taken.want.slots, now_us + int((self._work_s + HOLD_MARGIN_S) * SECOND))
         return self._spend(least, now_us, self._wait_us(least, now_us))
@@ -137,8 +146,8 @@ class Purse:
         self._return_void(now_us)
         pace = self._account.limit(Limit.REQUESTS, now_us)
         soon = max(self._expected, self._demand.soon(now_us, pace, rate.burst_us(self._spec), self._expected))
-        least = replace(least, tokens=least.tokens + max(0, self._owed), slots=self._missing_slots(now_us))
-        want = lease_of(self._spec, self._account.budget, least, soon, self._mean_tokens, now_us)
+        least = replace(least, slots=self._missing_slots(now_us))
+        want = lease_of(self._spec, self._account.budget, least, soon, self._use.tokens, now_us)
         if least.slots:
             most = int(self._account.limit(Limit.CONCURRENCY, now_us) or 1)
             want = replace(want, slots=self._slots.wanted(self._expected, most))
@@ -151,6 +160,7 @@ class Purse:
             hold_s=self._work_s + HOLD_MARGIN_S,
             told_us={limit: us for limit, us in self._told_us.items() if us > now_us},
             ahead_us=ahead_us,
+            used_tokens=self._use.newest,
         )
         self._account.adopt(taken.budget)
         return taken
@@ -279,14 +289,14 @@ class Purse:
 
     def _usual_us(self, now_us: int) -> int:
         """How long a usual request keeps the account busy."""
-        usual = Want(requests=1, tokens=int(self._mean_tokens))
+        usual = Want(requests=1, tokens=int(self._use.tokens))
         return max(1000, self._account.span_us(usual, now_us))
 
     def _span_us(self, limit: str, least: Want, now_us: int) -> int:
         """How long a request keeps the account busy; where slots are short, a call's time over all slots."""
         span_us = max(1000, self._account.span_us(least, now_us))
         if limit == Limit.CONCURRENCY.value:
-            span_us = max(span_us, int(self._call_us / (self._account.limit(Limit.CONCURRENCY, now_us) or 1)))
+            span_us = max(span_us, int(self._use.call_us / (self._account.limit(Limit.CONCURRENCY, now_us) or 1)))
         return span_us
 
     def _by_estimate(self, least: Want, now_us: int) -> Denied:
@@ -304,7 +314,8 @@ class Purse:
         with self._lock:
             now_us = self._account.now_us()
             self.over(permit)
-            self._reconcile(permit, answer, now_us)
+            if permit.metered:
+                self._use.heard(permit, answer, now_us)
             limited = isinstance(answer, Refused) and answer.rate_limited
             refused_key = isinstance(answer, Refused) and answer.auth
             failed = isinstance(answer, Unknown) or (isinstance(answer, Refused) and answer.unreachable)
@@ -349,24 +360,6 @@ class Purse:
         not_before_us = max(now_us, least_us, terms.quiet_until_us, terms.shut.probe_us if terms.shut else 0)
         return self._later(limit, 0, not_before_us, Want(requests=permit.requests, tokens=permit.tokens), now_us)
 
-    def _reconcile(self, permit: Permit, answer: Answer, now_us: int) -> None:
-        """The estimate was charged; the answer tells the use. A call that was refused used no tokens."""
-        if not permit.metered:
-            return
-        used = answer.report.tokens_used
-        if used is None:
-            used = 0 if isinstance(answer, Refused) else permit.tokens
-        # A probe was let through without being charged.
-        over = used - permit.tokens if not permit.probe else used if isinstance(answer, Accepted) else 0
-        if over <= 0 and self._lease.alive(now_us):
-            self._lease.spend(0, over)
-        else:
-            self._owed += over
-        if isinstance(answer, Accepted):
-            self._call_us += (max(0, now_us - permit.sent_us) - self._call_us) // 8
-            if used:
-                self._mean_tokens += (used - self._mean_tokens) / 8 if self._mean_tokens else used
-
     def unsent(self, permit: Permit) -> None:
         """The permit was not used."""
         with self._lock:
@@ -375,23 +368,24 @@ class Purse:
 
     # ------------------------------------------------------------------------------------------ returning
     def give_back(self) -> None:
-        """Return what the demand of the last second will not use before it is void, and every slot."""
+        """Return what the demand of the last second will not use before it is void, and every slot. What calls used
+        beyond their charge, or left of it, is told with the next take; once it is more than a few calls', now."""
         with self._lock:
             now_us = self._account.now_us()
-            unused = self._lease.unused(self._mean_tokens)
+            unused = self._lease.unused(self._use.tokens)
             keeps = self._lease.outlived_by(self._demand.at(now_us), now_us)
             holds = self._slots.holds(now_us)
-            if (keeps or not unused) and not holds and not self._owed:
+            if (keeps or not unused) and not holds and not self._use.owes:
                 return
             rest = self._lease.emptied() if unused and not keeps else Want(requests=0)
-            back, owed = replace(rest, tokens=rest.tokens - self._owed), self._owed
-            self._owed = 0
+            owed = self._use.told()
+            back = replace(rest, tokens=rest.tokens - owed)
             self._slots.let_go()
             try:
                 self._ledger.give_back(self._spec, back, now_us=now_us, hold=self._owner if holds else "")
             except (Unavailable, UnreadableRow) as exc:
                 # Permits are void when the burst's time is over, slots with theirs; what is owed stays owed.
-                self._owed = max(0, owed)
+                self._use.settled(-max(0, owed))
                 self._account.unreadable(exc)
 
     # --------------------------------------------------------------------------------------------- knowing

@@ -14,12 +14,16 @@ from shared.core.errors import Unavailable, UnknownLane, UnreadableRow
 from shared.core.job import Job
 from shared.core.lane import LaneSpec
 from shared.core.ports import BudgetLedger, Clock, ControlStore, LaneQueues, Telemetry
-from shared.core.rate import SECOND, Budget
+from shared.core.rate import SECOND, Budget, Want
 from shared.usecases.switchboard import SwitchBoard
 
 CACHED_S = 2
 BACKLOG_S = 90
 """So long after a run found a backlog newcomers go behind it: past the next run, which looks again."""
+BLOCK_S = 10
+"""So much of an account's line is taken at once for a backlog: a write for each second's starts would be one a job."""
+BLOCK_LEAST = 2
+"""And so many calls at least."""
 URGENT_SHARE = 2
 """Urgent jobs stand in line with twice their span: they pass the others at half of the pace, and starve nobody."""
 
@@ -46,6 +50,9 @@ class Viewer:
         self._budgets: dict[str, tuple[datetime, Budget | None]] = {}
         """As last read; None: it could not be read."""
         self._lines_us: dict[str, int] = {}
+        """Up to here starts were given out by this process."""
+        self._blocks_us: dict[str, int] = {}
+        """Up to here the line is this process's own to give out."""
         self._unwritten_us: dict[str, int] = {}
         self._probes_us: dict[str, int] = {}
         self._urgent_us: dict[str, int] = {}
@@ -114,22 +121,29 @@ class Viewer:
 
     def write_lines(self) -> None:
         """Tell the accounts what was promised here, so that others stand behind it: one write each. One that cannot
-        be told loses the promise: others may start at the same time, and whoever is refused waits for a turn."""
+        be told loses the promise: others may start at the same time, and whoever is refused waits for a turn. While
+        there is a backlog, what comes next is promised with it."""
         if self._ledger is None:
             return
         now_us = rate.us_of(self._clock.now())
         for name, span_us in self._unwritten_us.items():
+            backlog_us = self._backlogs_us.get(name, 0)
+            more_us = self._more_us(self._accounts[name]) if span_us and backlog_us > now_us else 0
+            # Where what was promised here begins; the account puts it behind what others promised meanwhile.
+            given_us = self._lines_us.get(name, 0)
             try:
-                # Where what was promised here begins; the account puts it behind what others promised meanwhile.
-                began_us = self._lines_us.get(name, 0) - span_us if span_us else 0
-                self._ledger.reserve(
+                start_us = self._ledger.reserve(
                     self._accounts[name],
-                    span_us,
-                    not_before_us=max(now_us, began_us),
-                    backlog_us=self._backlogs_us.get(name, 0),
+                    span_us + more_us,
+                    not_before_us=max(now_us, given_us - span_us if span_us else 0),
+                    backlog_us=backlog_us,
                 )
             except (Unavailable, UnreadableRow) as exc:
                 self._unreadable(self._accounts[name], exc)
+                continue
+            if more_us:
+                self._lines_us[name] = max(given_us, start_us + span_us)
+                self._blocks_us[name] = start_us + span_us + more_us
         self._unwritten_us.clear()
 
     def _promise(self, spec: AccountSpec, job: Job, start_us: int, *, to_tell: bool) -> None:
@@ -143,7 +157,7 @@ class Viewer:
         if job.permit_at is not None:
             # Its place in line was promised when it was refused.
             return
-        want, now_us = rate.want_of(job), rate.us_of(self._clock.now())
+        want, now_us = rate.want_of(job, budget), rate.us_of(self._clock.now())
         span_us = rate.span_of(spec, budget, want, start_us)
         # From when the account has room, or all who come before that would be given that one moment; not from the job's
         # start: one that waits for its own time must not make the others wait for it.
@@ -152,8 +166,9 @@ class Viewer:
         self._lines_us[spec.name] = max(self._line_us(spec, budget), free_us) + span_us
         if job.priority == URGENT:
             self._urgent_us[spec.name] = max(self._urgent_us.get(spec.name, 0), now_us) + URGENT_SHARE * span_us
-        if to_tell:
-            self._unwritten_us[spec.name] = self._unwritten_us.get(spec.name, 0) + span_us
+        beyond_us = min(span_us, self._lines_us[spec.name] - self._blocks_us.get(spec.name, 0))
+        if to_tell and beyond_us > 0:
+            self._unwritten_us[spec.name] = self._unwritten_us.get(spec.name, 0) + beyond_us
 
     def _account(self, spec: AccountSpec) -> AccountView:
         budget = self._budget(spec)
@@ -164,7 +179,20 @@ class Viewer:
         )
 
     def _line_us(self, spec: AccountSpec, budget: Budget) -> int:
-        return max(self._lines_us.get(spec.name, 0), budget.line_us)
+        """From when starts are free. What is left of an own block is given out first, where a job fits into it."""
+        given_us, block_us = self._lines_us.get(spec.name, 0), self._blocks_us.get(spec.name, 0)
+        return given_us if given_us + self._usual_us(spec, budget) <= block_us else max(given_us, budget.line_us)
+
+    def _usual_us(self, spec: AccountSpec, budget: Budget) -> int:
+        """How long a usual call keeps an account busy."""
+        now_us = rate.us_of(self._clock.now())
+        return rate.span_of(spec, budget, Want(requests=1, tokens=budget.usual_tokens), now_us)
+
+    def _more_us(self, spec: AccountSpec) -> int:
+        """What is taken of a line beyond what was given out: whole calls, so that none of it is left over."""
+        budget = self._budget(spec)
+        usual_us = 0 if budget is None else self._usual_us(spec, budget)
+        return usual_us * max(BLOCK_LEAST, BLOCK_S * SECOND // usual_us) if usual_us else 0
 
     def _budget(self, spec: AccountSpec) -> Budget | None:
         if self._ledger is None:

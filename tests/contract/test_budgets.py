@@ -129,6 +129,25 @@ def test_what_was_ever_spent_is_counted(world: World) -> None:
 
 
 @pytest.mark.req("X3")
+def test_what_a_call_used_is_told_by_the_next_take(world: World) -> None:
+    """It costs no write of its own, and everybody who reads the account knows it; a refused take tells nothing."""
+    spec = an_account(requests_per_minute=60)
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US))
+    assert world.budgets.read(spec).usual_tokens == 0
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + SECOND, used_tokens=1600))
+    assert world.other_budgets().read(spec).usual_tokens == 1600
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + 2 * SECOND, used_tokens=160_000))
+    assert world.budgets.read(spec).usual_tokens == 1700
+    granted(world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + 3 * SECOND))
+    for _ in range(3):
+        last = world.budgets.take(spec, ONE, least=ONE, now_us=NOW_US + 3 * SECOND, used_tokens=1)
+    refused(last)
+    assert world.budgets.read(spec).usual_tokens in (1700 - 106, 1700 - 106 - 99)
+    world.budgets.give_back(spec, Want(tokens=100), now_us=NOW_US + 4 * SECOND)
+    assert world.budgets.read(spec).usual_tokens > 0
+
+
+@pytest.mark.req("X3")
 def test_a_lease_is_taken_ahead_in_one_write(world: World) -> None:
     """Of several calls each has its own moment, and the last one's is told; no more are taken than come in time."""
     spec = an_account(requests_per_minute=600, burst_s=0.5)

@@ -66,7 +66,12 @@ changes = st.fixed_dictionaries(
     },
 )
 takes = st.fixed_dictionaries(
-    {"want": wants, "hold": st.sampled_from(HOLDERS), "ahead_us": st.sampled_from([0, SECOND // 3, 2 * SECOND])}
+    {
+        "want": wants,
+        "hold": st.sampled_from(HOLDERS),
+        "ahead_us": st.sampled_from([0, SECOND // 3, 2 * SECOND]),
+        "used_tokens": st.sampled_from([0, 1, 700, 10**15]),
+    }
 )
 steps: st.SearchStrategy[Step] = st.one_of(
     *[st.tuples(st.just("take"), pauses, takes)] * 2,
@@ -102,6 +107,7 @@ def walked(ledger: BudgetLedger, spec: AccountSpec, walk: list[Step]) -> Iterato
                 want: Want = given_["want"]
                 least = replace(want, requests=min(1, want.requests), tokens=want.tokens // 2)
                 held = {"hold": given_["hold"], "hold_s": 3, "ahead_us": given_["ahead_us"]}
+                held["used_tokens"] = given_["used_tokens"]
                 yield ledger.take(spec, want, least=least, now_us=now_us, **held)
             case "give_back":
                 ledger.give_back(spec, given_["want"], now_us=now_us, hold=given_["hold"])

@@ -8,7 +8,7 @@ from shared.adapters.attributes import Item
 from shared.adapters.aws import budget_writes
 from shared.adapters.aws.budget_writes import Write
 from shared.adapters.aws.errors import ConditionFalse, ask, write_if
-from shared.adapters.budget_rows import budget_from_item, budget_item, budget_key
+from shared.adapters.budget_rows import USUAL, budget_from_item, budget_item, budget_key
 from shared.adapters.meter import UNMETERED, Meter
 from shared.core import rate
 from shared.core.account import AccountSpec
@@ -58,6 +58,7 @@ class DynamoDbBudgetLedger:
         hold_s: float = 0,
         told_us: Arrivals | None = None,
         ahead_us: int = 0,
+        used_tokens: int = 0,
     ) -> Taken | Refusal:
         """Take `want`, or the most that fits down to `least`, as far as the last look tells; or say why not.
 
@@ -89,6 +90,8 @@ class DynamoDbBudgetLedger:
                 told_us=told_us,
                 ahead_us=ahead_us,
             )
+            if used_tokens:
+                write.put(USUAL, ":usual", usual=rate.usual_after(seen, used_tokens))
             found = self._update("take", spec, write)
             if not isinstance(found, ConditionFalse):
                 return Taken(want=some, budget=found, at_us=rate.moment_of(spec, found, some, now_us))

@@ -39,6 +39,7 @@ class MemoryBudgetLedger:
         hold_s: float = 0,
         told_us: Arrivals | None = None,
         ahead_us: int = 0,
+        used_tokens: int = 0,
     ) -> Taken | Refusal:
         """Take `want`, or the most that fits down to `least`, or say why not."""
         with self._lock:
@@ -57,6 +58,9 @@ class MemoryBudgetLedger:
             if isinstance(taken, Refusal):
                 self.refusals += 1
                 return taken
+            if used_tokens:
+                usual = rate.usual_after(taken.budget, used_tokens)
+                taken = replace(taken, budget=replace(taken.budget, usual_tokens=usual))
             self._budgets[spec.name] = taken.budget
             return taken
 

@@ -14,7 +14,8 @@ from shared.adapters.meter import item_size
 from shared.core.account import DAILY, PACED, Limit
 from shared.core.budget import Budget, Hold, Search, Shut, Terms, us_of
 from shared.core.errors import UnreadableRow
-from tests.builders import NOW
+from shared.core.rate import want_of
+from tests.builders import NOW, a_job
 
 NOW_US = us_of(NOW)
 moments = st.integers(0, 10**17)
@@ -47,6 +48,7 @@ budgets = st.builds(
     holds=st.dictionaries(st.text(), st.builds(Hold, slots=amounts, batch_tokens=amounts, until_us=moments)),
     line_us=moments,
     spent_us=moments,
+    usual_tokens=amounts,
 )
 
 
@@ -74,6 +76,7 @@ def a_full_item() -> Item:
         holds={f"{n:032x}": Hold(slots=3, batch_tokens=0, until_us=NOW_US + n + 1) for n in range(10)},
         line_us=NOW_US + 7,
         spent_us=NOW_US,
+        usual_tokens=123_456,
     )
     return budget_item("openai", budget)
 
@@ -92,6 +95,15 @@ def test_a_search_that_was_written_before_goes_on() -> None:
     budget = budget_from_item("openai", item)
     assert budget.spent_us == 0
     assert budget.terms.search == Search(base=0.123456789, top=0.5, since_us=NOW_US, unit_s=60.0, spent_us=0)
+
+
+def test_an_account_that_was_written_before_has_no_usual_use() -> None:
+    """Without the attribute nobody has told it: a call is charged with its estimate."""
+    item = a_full_item()
+    del item["usual"]
+    budget = budget_from_item("openai", item)
+    assert budget.usual_tokens == 0
+    assert want_of(a_job(estimated_tokens=None), budget).tokens == 0
 
 
 def test_no_fraction_is_a_float() -> None:

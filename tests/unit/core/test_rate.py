@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -174,9 +176,47 @@ def test_a_limit_that_is_lowered_holds_at_once() -> None:
 
 @given(most=paces, amount=st.integers(0, 10_000))
 def test_a_return_never_gives_more_than_was_taken(most: int, amount: int) -> None:
-    """Rounding is on the account's side."""
-    assert 0 <= rate.cost_us(amount, most) - rate.back_us(amount, most) <= 1
-    assert rate.amount_in(rate.cost_us(amount, most), most) == amount or most > MINUTE
+    """Rounding is on the account's side: a microsecond, or a millisecond of what takes long."""
+    cost_us = rate.cost_us(amount, most)
+    assert 0 <= cost_us - rate.back_us(amount, most) <= (1 if cost_us < SECOND // 2 else 1000)
+    assert rate.amount_in(cost_us, most) == amount or most > MINUTE // 1000
+
+
+@given(most=paces, span_us=st.integers(0, 5 * MINUTE))
+def test_what_a_span_lets_through_costs_no_more_than_it(most: int, span_us: int) -> None:
+    """However costs are rounded: what is said to fit does."""
+    amount = rate.amount_in(span_us, most)
+    assert rate.cost_us(amount, most) <= span_us
+    assert rate.cost_us(amount + 1, most) > span_us or most > MINUTE
+
+
+@pytest.mark.req("X9")
+@given(most=st.integers(1, 119))
+def test_slow_calls_are_whole_milliseconds_apart(most: int) -> None:
+    """A clock that counts them sends none early: at a vendor that lets nothing be saved up, a call that is a part of a
+    millisecond early is refused."""
+    spec = an_account(requests_per_minute=most, tokens_per_minute=None, burst_s=0.0)
+    budget, at = Budget(), NOW
+    for _ in range(5):
+        budget = taken(spec, budget, Want(), us_of(at))
+        refusal = refused(spec, budget, Want(), us_of(at))
+        assert us_of(at_us(refusal.retry_us)) == refusal.retry_us
+        assert us_of(at) + MINUTE / most <= refusal.retry_us < us_of(at) + MINUTE / most + 1000
+        at = at_us(refusal.retry_us)
+
+
+@pytest.mark.req("X3")
+@given(seed=st.integers(0, 1000), first=st.integers(1, 10**15))
+def test_a_usual_call_is_the_middle_one(seed: int, first: int) -> None:
+    """Half of all use more, half use less: whatever the first one told, a thousand calls that differ by a factor of
+    thirteen bring it near, and no answer makes it more than a row can hold."""
+    chances = random.Random(seed)
+    budget = replace(Budget(), usual_tokens=rate.usual_after(Budget(), first))
+    assert budget.usual_tokens <= MOST
+    for _ in range(1000):
+        used = int(1000 * math.exp(chances.uniform(math.log(0.3), math.log(4))))
+        budget = replace(budget, usual_tokens=rate.usual_after(budget, used))
+    assert 600 <= budget.usual_tokens <= 2000
 
 
 # ----------------------------------------------------------------------------------------- what fits never

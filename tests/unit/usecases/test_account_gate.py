@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -16,9 +17,9 @@ from shared.core.account import AccountSpec
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.job import Job, Status
 from shared.core.message import Message
-from shared.core.rate import SECOND, Budget, us_of
+from shared.core.rate import SECOND, Budget, at_us, us_of
 from shared.usecases.run_dispatch import run_dispatch
-from shared.usecases.view import CACHED_S
+from shared.usecases.view import CACHED_S, Viewer
 from tests.builders import a_job, a_lane, an_account
 from tests.unit.usecases.desk import Desk
 
@@ -168,6 +169,41 @@ def test_the_dispatcher_tells_an_account_once_what_it_promised() -> None:
     assert desk.budget_ledger.read(desk.accounts["desk_account"]).line_us == us_of(desk.clock.now()) + 2 * SECOND
     desk.dispatch()
     assert desk.budget_ledger.writes == 1
+
+
+def starts_of(desk: Desk, viewer: Viewer, count: int) -> list[float]:
+    """When a process gives out so many starts, in seconds from now; it tells the account after each."""
+    began, starts = desk.clock.now(), []
+    for number in range(count):
+        job = a_job(key=f"{number}")
+        (account,) = viewer.of("support").accounts
+        start = max(desk.clock.now(), at_us(account.line_us))
+        viewer.sent(job, start)
+        viewer.left_behind(desk.lane)
+        viewer.write_lines()
+        starts.append((start - began).total_seconds())
+        desk.clock.advance(0.5)
+    return starts
+
+
+@pytest.mark.req("X3")
+def test_a_backlog_is_promised_ten_seconds_at_once() -> None:
+    """Sixty starts that are given out one by one cost a tenth as many writes, and stand a second apart."""
+    desk = Desk(account=an_account(requests_per_minute=60, tokens_per_minute=None))
+    starts = starts_of(desk, desk.viewer, 60)
+    assert [later - start for start, later in pairwise(starts)] == [1.0] * 59
+    assert desk.budget_ledger.writes <= 7
+
+
+@pytest.mark.req("X4")
+def test_no_start_of_a_block_is_anybody_elses() -> None:
+    """Two processes that each promise what comes next: all starts differ, and together they leave no second out."""
+    desk = Desk(account=an_account(requests_per_minute=60, tokens_per_minute=None))
+    other = desk.a_viewer()
+    starts = [start for _ in range(4) for viewer in (desk.viewer, other) for start in starts_of(desk, viewer, 6)]
+    began = [number // 6 * 3.0 for number in range(len(starts))]
+    at = sorted(round(start + begin, 3) for start, begin in zip(starts, began, strict=True))
+    assert all(later - start >= 1.0 for start, later in pairwise(at)), at
 
 
 # ------------------------------------------------------------------------------------------------------- the flag

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -129,17 +131,76 @@ def test_two_lanes_spend_one_account(desk: Desk) -> None:
     assert allowed <= 21
 
 
+def call(desk: Desk, used: int, tokens: int = 0) -> Permit:
+    """A batch of one call, estimated at so much, which used so much."""
+    paid = permit(desk.budgets, tokens)
+    desk.budgets.heard(VENDOR, paid, Accepted("id", report=Report(tokens_used=used)))
+    desk.budgets.give_back()
+    return paid
+
+
 def test_the_estimate_is_settled_with_the_use(desk: Desk) -> None:
-    """Estimated 1,000 and used 400: after the batch the account has been charged 400; used more, it pays more."""
+    """Estimated 1,000 and used 400: with the next take, which costs no write more, the account has been charged for
+    what was used; used more, it pays more. What is too much to wait is charged after the batch."""
     spec = desk.accounts["desk_account"]
-    for used, charged in ((400, 400), (1500, 1500)):
+    for used, later in ((400, True), (1500, True), (4500, False)):
         desk = Desk(account=spec)
         start = us_of(desk.clock.now())
-        paid = permit(desk.budgets, 1000)
-        desk.budgets.heard(VENDOR, paid, Accepted("id", report=Report(tokens_used=used)))
-        desk.clock.advance(0.5)
-        desk.budgets.give_back()
-        assert desk.budget_ledger.read(spec).arrival_us[Limit.TOKENS] - start == rate.cost_us(charged, 60_000)
+        call(desk, used, 1000)
+        assert desk.budget_ledger.writes == (1 if later else 2)
+        if later:
+            desk.clock.advance(0.9)
+            call(desk, 1000, 1000)
+            used += 1000
+        assert desk.budget_ledger.read(spec).arrival_us[Limit.TOKENS] - start == rate.cost_us(used, 60_000)
+
+
+@pytest.mark.req("X3")
+def test_a_call_that_nobody_estimated_is_charged_with_a_usual_one(desk: Desk) -> None:
+    """The first one with nothing, since nobody knows; the next ones, in any environment, with what was told, as far as
+    the limits let a call; one that is estimated with its estimate; and where nobody counts tokens none with any."""
+    assert call(desk, 1600).tokens == 0
+    desk.clock.advance(10)
+    call(desk, 1600)
+    desk.clock.advance(10)
+    other = desk.an_environment("env-2")
+    permit(other)
+    desk.clock.advance(10)
+    assert permit(other).tokens == 1600
+    assert permit(other, 20).tokens == 20
+    spec = desk.accounts["desk_account"]
+    small = Desk(account=replace(spec, tokens_per_minute=1000))
+    for charged in (0, 0, 1000):
+        assert call(small, 1600).tokens == charged
+        small.clock.advance(600)
+    daily = Desk(account=replace(spec, tokens_per_minute=None, tokens_per_day=10_000))
+    assert [call(daily, 1600).tokens for _ in range(4)] == [0, 0, 1600, 1600]
+    free = Desk(account=replace(spec, tokens_per_minute=None))
+    assert [call(free, 1600).tokens for _ in range(4)] == [0] * 4
+
+
+@pytest.mark.req("X3")
+def test_calls_that_nobody_estimates_cost_no_more_writes() -> None:
+    """One call a batch, each of them between 0.3 and 4 times the middle one, in four environments: one and a half
+    writes a call at most, and the account was charged what was used."""
+    desk = Desk(account=an_account(requests_per_minute=600, tokens_per_minute=60_000, burst_s=0.5))
+    spec, rng, used, calls = desk.accounts["desk_account"], random.Random("usual"), 0, 0
+    environments = [desk.an_environment(f"env-{number}") for number in range(4)]
+    while calls < 400:
+        environment = environments[calls % 4]
+        checked = environment.try_consume(VENDOR, 0, ahead_s=2.0)
+        assert isinstance(checked, Checked)
+        if isinstance(checked.answer, Denied):
+            desk.clock.advance((checked.answer.until - desk.clock.now()).total_seconds())
+            continue
+        desk.clock.advance(checked.answer.wait_us / SECOND + 1)
+        tokens = int(1000 * math.exp(rng.uniform(math.log(0.3), math.log(4))))
+        environment.heard(VENDOR, checked.answer, Accepted("id", report=Report(tokens_used=tokens)))
+        environment.give_back()
+        used, calls = used + tokens, calls + 1
+    assert desk.budget_ledger.writes <= 1.5 * calls
+    spent_us = desk.budget_ledger.read(spec).spent_us
+    assert spent_us == pytest.approx(used / 60_000 * 60 * SECOND, rel=0.05)
 
 
 @pytest.mark.parametrize("estimate", [-1, 2.5, float("nan"), True, "many", None, 10**13])

@@ -249,7 +249,7 @@ BUDGET = budget_item(
             version=3,
             told={Limit.REQUESTS: 500},
             pinned={Limit.TOKENS: 150_000},
-            search=Search(base=0.5, top=0.6, since_us=NOW_US),
+            search=Search(base=0.5, top=0.6, since_us=NOW_US, unit_s=60.0, spent_us=NOW_US),
             shut=Shut(reason="outage", since_us=NOW_US, probe_us=NOW_US + 1, probe_every_s=1.0),
             quiet_until_us=NOW_US + 1,
             changed_us=NOW_US,

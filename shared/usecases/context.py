@@ -12,7 +12,7 @@ from shared.contract import names
 from shared.core.account import AccountSpec
 from shared.core.document import own_document
 from shared.core.effects import Accepted, Call, Effect, Refused, Sent, Unknown, Withheld
-from shared.core.errors import BadInput
+from shared.core.errors import BadInput, ClaimLost, ControlUnreadable, PenstockError, Unavailable, UnreadableRow
 from shared.core.job import Category, Job, identifier
 from shared.core.outcome import Fail, Outcome, Retry
 from shared.core.ports import Clock, ContentStore, Vendor
@@ -23,6 +23,9 @@ from shared.usecases.ending import EndAttempt
 from shared.usecases.make_effect import EffectMaker, outcome_of_refusal
 from shared.usecases.persist import persist
 from shared.usecases.switchboard import SwitchBoard
+
+ENDS = (EndAttempt, ClaimLost, ControlUnreadable, Unavailable, UnreadableRow)
+"""What ends an attempt whatever its task makes of it: an outcome, or the loss of a store or of the job."""
 
 
 class Context:
@@ -48,8 +51,8 @@ class Context:
         self.replayed = 0
         self.withheld: dict[str, str] = {}
         """What a switch forbade: effect or call → the switch's scope."""
-        self.ended: Outcome | None = None
-        """How the engine has ended the attempt. From then on the task touches nothing any more."""
+        self.ended: EndAttempt | PenstockError | None = None
+        """What the engine has ended the attempt with. From then on the task touches nothing any more."""
 
     @property
     def now(self) -> datetime:
@@ -79,30 +82,33 @@ class Context:
         ref = self._job.payload_ref
         if ref is None:
             return Sensitive({})
-        data = persist(lambda: self._content.get(ref), self._clock)
-        if data is None:
-            raise EndAttempt(Fail(Category.MALFORMED, "payload_missing"))
-        return Sensitive(json.loads(data))
+        return Sensitive(json.loads(self._stored(ref, "payload_missing")))
 
     def document(self, ref: object) -> Sensitive[bytes]:
         """A document of the job's own tenant, read from the content store; a reference to any other is refused."""
         own = own_document(ref, self._job.tenant)
-        data = persist(lambda: self._content.get(own), self._clock)
-        if data is None:
-            raise EndAttempt(Fail(Category.MALFORMED, "document_missing"))
-        return Sensitive(data)
+        return Sensitive(self._stored(own, "document_missing"))
+
+    def _stored(self, ref: str, missing: str) -> bytes:
+        with self._at_work():
+            data = persist(lambda: self._content.get(ref), self._clock)
+            if data is None:
+                raise EndAttempt(Fail(Category.MALFORMED, missing))
+        return data
 
     def keep(self, name: str, data: bytes) -> str:
         """Store a result for later readers; returns its reference. Keeping the same name again replaces it."""
         ref = self._result_ref(name)
-        persist(lambda: self._content.put(ref, data), self._clock)
-        self._maker.spender.kept()
+        with self._at_work():
+            persist(lambda: self._content.put(ref, data), self._clock)
+            self._maker.spender.kept()
         return ref
 
     def kept(self, name: str) -> bytes | None:
         """What this attempt or an earlier one kept under that name."""
         ref = self._result_ref(name)
-        return persist(lambda: self._content.get(ref), self._clock)
+        with self._at_work():
+            return persist(lambda: self._content.get(ref), self._clock)
 
     def effect(self, name: str, request: Effect) -> Sent | Withheld:
         """Make an outside action once in the life of the job, however often the task runs."""
@@ -125,13 +131,13 @@ class Context:
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        """A task that catches its own end and goes on meets it again at the next thing it does."""
+        """A task that catches its own end, or a fault of the engine's, and goes on meets it again at the next thing."""
         if self.ended is not None:
-            raise EndAttempt(self.ended)
+            raise self.ended
         try:
             yield
-        except EndAttempt as end:
-            self.ended = end.outcome
+        except ENDS as end:
+            self.ended = end
             raise
 
     def _call(self, request: Call) -> Sensitive[Any] | Withheld:

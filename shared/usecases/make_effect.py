@@ -61,7 +61,7 @@ class EffectMaker:
         try:
             known = self.passage.enter(name, request)
             stands = known is not None and known.state is EffectState.ACCEPTED
-            made = _replayed(known) if known and stands else self._made(name, request, vendor)
+            made = _replayed(known) if known and stands else self._made(name, request, vendor, known)
         except BaseException:
             # What was begun may stand open, and a task can go on from here: its end asks every effect.
             self.passage.disturbed()
@@ -69,7 +69,7 @@ class EffectMaker:
         self.passage.passed(name, stands=isinstance(made, Sent))
         return made
 
-    def _made(self, name: str, request: Effect, vendor: Vendor) -> Sent | Withheld:
+    def _made(self, name: str, request: Effect, vendor: Vendor, known: EffectRow | None) -> Sent | Withheld:
         held = self._held_back(name, request)
         if held is not None:
             return held
@@ -77,7 +77,11 @@ class EffectMaker:
         with self.spender.permit(request.vendor) as permit:
             # A permit that was waited for is old news of switches and time.
             held = self._held_back(name, request) if permit.waited else None
-            return held or self._begin(name, request, vendor, permit)
+            if held is not None:
+                return held
+            if known is not None and known.open:
+                return self._from_row(known, request, vendor, permit)
+            return self._begin(name, request, vendor, permit)
 
     def _held_back(self, name: str, request: Effect) -> Sent | Withheld | None:
         """What a closed switch makes of it; None where every switch is open and there is time to send."""

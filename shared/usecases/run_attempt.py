@@ -300,7 +300,7 @@ def _run(task: Task, job: Job, worker: Worker, deadline: Deadline) -> Outcome:
 def _end_of(task: Task, job: Job, ctx: Context, worker: Worker) -> Outcome:
     """What the task says of its end, or what ended it."""
     try:
-        returned: object = task(job, ctx)
+        returned = _returned(task, job, ctx)
     except EndAttempt as end:
         return end.outcome
     except (ClaimLost, ControlUnreadable):
@@ -315,14 +315,19 @@ def _end_of(task: Task, job: Job, ctx: Context, worker: Worker) -> Outcome:
         # A task that calls exit ends itself, not its neighbours.
         worker.telemetry.error("task_fault", exc, job_id=job.job_id, task=job.task)
         return checked(Retry(f"exception:{type(exc).__name__}"[:96]))
-    finally:
-        ctx.close()
-    if ctx.ended is not None:
-        # Ended from inside, whatever the task made of it: it has no say in this.
-        return ctx.ended
     outcome = checked(returned)
     if not isinstance(outcome, Done):
         return outcome
     if ctx.replayed and not ctx.sent and not ctx.withheld:
         return replace(outcome, result="already_done")
     return replace(outcome, withheld=ctx.withheld)
+
+
+def _returned(task: Task, job: Job, ctx: Context) -> object:
+    """What the task returns. Where the engine has ended it, what the task made of that has no say."""
+    try:
+        return task(job, ctx)
+    finally:
+        ctx.close()
+        if ctx.ended is not None:
+            raise ctx.ended

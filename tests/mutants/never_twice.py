@@ -86,8 +86,8 @@ NEVER_TWICE: tuple[Mutant, ...] = (
     Mutant(
         name="a_swallowed_end_is_no_end",
         file="shared/usecases/run_attempt.py",
-        old="    if ctx.ended is not None:",
-        new="    if ctx.ended is None and ctx.now is None:",
+        old="        if ctx.ended is not None:",
+        new="        if ctx.ended is not None and ctx.now is None:",
         faults=("A14",),
         tests=LAW,
     ),
@@ -310,5 +310,22 @@ NEVER_TWICE: tuple[Mutant, ...] = (
         new="        if not rows:",
         faults=("A16",),
         tests=RESOLVED,
+    ),
+    Mutant(
+        name="a_swallowed_fault_of_a_store_is_no_end",
+        file="shared/usecases/context.py",
+        old="        except ENDS as end:",
+        new="        except EndAttempt as end:",
+        faults=("A14", "C1", "E3"),
+        tests=LAW,
+    ),
+    Mutant(
+        name="an_intent_of_ones_own_is_free_to_send",
+        file=MAKE,
+        old="            if known is not None and known.open:",
+        new="            if known is not None and not known.name:",
+        reqs=("R8",),
+        faults=("A14",),
+        tests=LAW,
     ),
 )

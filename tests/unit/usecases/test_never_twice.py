@@ -320,6 +320,66 @@ def test_a_task_that_swallows_a_fault_of_a_vendor_is_not_done() -> None:
     assert ran(desk, job).category is Category.OUTCOME_UNKNOWN
 
 
+@pytest.mark.req("R8")
+@pytest.mark.fault("A14")
+@pytest.mark.parametrize("kind", list(VendorKind))
+def test_a_task_that_asks_again_in_the_same_moment_sends_once(kind: VendorKind) -> None:
+    """The adapter breaks behind the accept, the task tries again at once, in the same millisecond: the intent is its
+    own, of its own fence and moment, and open all the same."""
+
+    class Broken(Flaky):
+        def perform(self, *args: Any, **more: Any) -> Any:
+            self._target.perform(*args, **more)
+            raise RuntimeError("what it said cannot be read")
+
+    def act(ctx: Context) -> None:
+        with suppress(RuntimeError):
+            making("reply")(ctx)
+        making("reply")(ctx)
+
+    desk = Desk(kind=kind, tasks=acting(act))
+    vendor, desk.vendor = desk.vendor, Broken(desk.vendor)  # type: ignore[assignment]
+    job = desk.put(a_job())
+    for number in range(4):
+        if desk.job(job.job_id).status is Status.QUEUED:
+            ran(desk, job, by=f"w{number}/1")
+    assert len(vendor.accepts) == 1
+
+
+@pytest.mark.fault("A14", "C1", "E3")
+@pytest.mark.parametrize("method", ["intend", "of_job", "read"])
+@pytest.mark.parametrize("says", [Done("made"), Retry("later"), Fail(Category.MALFORMED, "odd")])
+def test_a_task_that_swallows_a_fault_of_a_store_has_no_say(method: str, says: Outcome) -> None:
+    """The intent could not be written, or what stands, or the switches, could not be read; the task goes on as if it
+    had been made. The attempt is put back for the store, with nothing sent and no attempt used."""
+
+    def act(ctx: Context) -> Outcome:
+        with suppress(Exception):
+            making("reply")(ctx)
+        return says
+
+    desk = Desk(tasks=acting(act, making("reply")))
+    desk.effects = down = Flaky(desk.effects, "intend", "of_job")  # type: ignore[assignment]
+    job = desk.put(a_job(fence=int(method == "of_job")))
+    down._methods, down.down = (method,), True
+    if method == "read":
+        desk.clock.advance(120)
+
+        def unreadable(ctx: Context) -> Outcome:
+            desk.control.down = True
+            desk.clock.advance(70)
+            return act(ctx)
+
+        desk.tasks = acting(unreadable, making("reply"))
+    desk.work(a_ticket(job), left_s=500)
+    down.down = desk.control.down = False
+    after = desk.job(job.job_id)
+    assert (after.status, after.attempt_count, desk.vendor.requests) == (Status.QUEUED, 0, 0)
+    assert (after.blocked_by or "").startswith("store:")
+    assert ran(desk, job, by="w2/2").status is Status.COMPLETED
+    assert len(desk.vendor.accepts) == 1
+
+
 # --------------------------------------------------------------------------------------- names and order
 @pytest.mark.req("R8")
 @pytest.mark.fault("A15")

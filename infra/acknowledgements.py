@@ -18,6 +18,7 @@ RUNTIME = "the packages are built and tested for Python 3.13; runtime and wheels
 NOT_ASYNCHRONOUS = "never invoked asynchronously: an event source reads for it and keeps what fails"
 NOT_INVOKED_ASYNC = "never invoked asynchronously: API Gateway waits for the answer and the sender comes again"
 ON_FAILURE_QUEUE = "an on-failure queue takes what fails: it says why, a dead-letter target would not"
+PEOPLE = "people look at every lane of a stage: infra/rules/access.py lists what may be wide for them, and why"
 IS_A_LAST_STOP = "is itself the last stop: what fails ends here and waits for a person"
 
 
@@ -55,6 +56,10 @@ def accepted(stacks: Penstock) -> Iterator[Accepted]:
         reason="access logs would be a second store to guard; CloudTrail records the key's use, and object reads"
         " where the account has data events on (docs/deploy.md)",
     )
+
+    for person in stacks.state.people.values():
+        for resource in person.wide():
+            yield Accepted(where=person.policy, finding=f"AwsSolutions-IAM5[Resource::{resource}]", reason=PEOPLE)
 
     for lane in (stack.lane for stack in stacks.lanes):
         yield Accepted(where=lane.dead_letters, finding="Serverless-SQSRedrivePolicy", reason=IS_A_LAST_STOP)

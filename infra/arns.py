@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aws_cdk import ArnFormat, Stack
 
 from infra import naming
-from infra.grants import Resource
+from infra.grants import RUN_ROLES, Resource
 from shared.contract import names
 from shared.core.stage import StageSpec
 
@@ -67,6 +67,52 @@ class Arns:
                 return [_needed(self.key_arn, resource)]
             case Resource.SECRET:
                 return [self.secret_arn] if self.secret_arn else []
+            case _:
+                return self._of_all(resource)
+
+    def _of_all(self, resource: Resource) -> list[str]:
+        """What people look at: every one of its kind in the stage, since one ARN a lane would not fit into a policy."""
+        ours = f"{names.PREFIX}-{self.stage.name}"
+        match resource:
+            case Resource.PRODUCED:
+                return [f"{self.bucket()}/{place}*" for place in names.PRODUCED]
+            case Resource.ALL_QUEUES:
+                return [self.queue(f"{ours}-*")]
+            case Resource.ALL_DEAD_LETTERS:
+                return [self.queue(names.dead_letter_queue(self.stage.name, "*"))]
+            case Resource.ALL_EVENT_SOURCES:
+                return [self.event_sources()]
+            case Resource.ALL_FUNCTIONS:
+                return [self._colon("lambda", "function", f"{ours}-*")]
+            case Resource.ALL_RUNS:
+                # Runs alone have an underscore before their part: no worker and no function of the engine is meant.
+                return [self._colon("lambda", "function", f"{ours}-*_{role}") for role in RUN_ROLES]
+            case Resource.ALL_LOGS:
+                return [self._colon("logs", "log-group", f"/aws/lambda/{ours}-*")]
+            case Resource.ALL_SCHEDULES:
+                return [self._slash("scheduler", "schedule", f"{ours}*/*")]
+            case Resource.ALL_STACKS:
+                return [self._slash("cloudformation", "stack", f"{names.stack(self.stage.name, '*')}/*")]
+            case Resource.ALL_SECRETS:
+                return [self._colon("secretsmanager", "secret", names.secret(self.stage.name, "*"))]
+            case Resource.PARAMETERS:
+                return [self._slash("ssm", "parameter", f"{names.PREFIX}/{self.stage.name}/*")]
+            case Resource.LANES_PARAMETER:
+                lanes = names.lanes_parameter(self.stage.name).lstrip("/")
+                return [self._slash("ssm", "parameter", one) for one in (lanes, f"{lanes}/*")]
+            case Resource.ALARM_TOPIC:
+                return [self._alone("sns", naming.alarm_topic(self.stage.name))]
+        return ["*"]
+
+    def _slash(self, service: str, kind: str, name: str) -> str:
+        return str(self.stack.format_arn(service=service, resource=kind, resource_name=name))
+
+    def _colon(self, service: str, kind: str, name: str) -> str:
+        colon = ArnFormat.COLON_RESOURCE_NAME
+        return str(self.stack.format_arn(service=service, resource=kind, resource_name=name, arn_format=colon))
+
+    def _alone(self, service: str, name: str) -> str:
+        return str(self.stack.format_arn(service=service, resource=name))
 
     @property
     def with_queues(self) -> list[str]:

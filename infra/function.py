@@ -70,7 +70,7 @@ class PlatformFunction(Construct):
         nth = Counter[Resource]()
         for grant in GRANTS[granted_as]:
             if resources := arns.of(grant.on):
-                for statement in _statements(grant, resources, arns, nth):
+                for statement in statements(grant, resources, arns, nth):
                     self.role.add_to_principal_policy(statement)
 
         with deployment.packages.code(package, text(settings) if settings else "") as code:
@@ -104,9 +104,8 @@ def _library_variables(function_name: str) -> dict[str, str]:
     }
 
 
-def _statements(
-    grant: Grant, resources: list[str], arns: Arns, nth: Counter[Resource]
-) -> Iterator[iam.PolicyStatement]:
+def statements(grant: Grant, resources: list[str], arns: Arns, nth: Counter[Resource]) -> Iterator[iam.PolicyStatement]:
+    """A grant as IAM reads it; `nth` counts those on one resource, whose names must differ."""
     for conditions in _conditions(grant, arns):
         nth[grant.on] += 1
         named = "".join(part.capitalize() for part in grant.on.value.replace("/", "-").split("-"))

@@ -45,6 +45,20 @@ class Resource(StrEnum):
     PAYLOAD_ROWS = "payload-rows"
     PAYLOAD_ROWS_KEY = "payload-rows-key"
     SECRET = "secret"
+    PRODUCED = "content/produced"
+    ALL_QUEUES = "all-queues"
+    ALL_DEAD_LETTERS = "all-dead-letters"
+    ALL_EVENT_SOURCES = "all-event-sources"
+    ALL_FUNCTIONS = "all-functions"
+    ALL_RUNS = "all-runs"
+    ALL_LOGS = "all-logs"
+    ALL_SCHEDULES = "all-schedules"
+    ALL_STACKS = "all-stacks"
+    ALL_SECRETS = "all-secrets"
+    PARAMETERS = "parameters"
+    LANES_PARAMETER = "lanes-parameter"
+    ALARM_TOPIC = "alarm-topic"
+    NO_SINGLE_ONE = "no-single-one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +311,65 @@ def of_role(role: str) -> str:
     if role not in RUN_ROLES:
         raise ValueError(f"runs.{role}: must be one of {', '.join(RUN_ROLES)}")
     return f"run_{role}"
+
+
+_READS = (
+    _rows(Resource.JOBS, "GetItem Query Scan DescribeTable DescribeTimeToLive", "looks at jobs"),
+    _rows(Resource.WAITING, "Query", "looks at what waits"),
+    _rows(Resource.EFFECTS, "GetItem Query DescribeTable DescribeTimeToLive", "looks at what was tried outside"),
+    _rows(Resource.CONTROL, "GetItem DescribeTable", "looks at switches and caps"),
+    _rows(Resource.LEDGER, "GetItem Query DescribeTable DescribeTimeToLive", "looks at runs, signals and budgets"),
+    _rows(Resource.HISTORY, "GetItem Query DescribeTable", "looks at what was decided"),
+    _rows(Resource.PAYLOAD_ROWS, "DescribeTable", "the table of texts is there; none of them is read"),
+    _queues(Resource.ALL_QUEUES, "GetQueueUrl GetQueueAttributes", "sees the depths"),
+    _grant(Resource.ALL_FUNCTIONS, "lambda", "GetFunctionConfiguration", "where a function writes its log"),
+    _grant(Resource.ALL_EVENT_SOURCES, "lambda", "GetEventSourceMapping", "whether a worker is fed, and its cap"),
+    _grant(Resource.ALL_LOGS, "logs", "FilterLogEvents", "event names and ids"),
+    _grant(Resource.ALL_SCHEDULES, "scheduler", "GetSchedule", "whether a schedule is on"),
+    _grant(Resource.ALL_STACKS, "cloudformation", "GetTemplate", "what costs while nothing happens"),
+    _grant(Resource.ALL_SECRETS, "secretsmanager", "DescribeSecret", "whether it was filled; never its value"),
+    _grant(Resource.PARAMETERS, "ssm", "GetParameter", "what tools are told of the lanes"),
+    _grant(Resource.ALARM_TOPIC, "sns", "ListSubscriptionsByTopic", "whether alarms reach anybody"),
+    *(
+        _grant(Resource.NO_SINGLE_ONE, service, actions, "looks them up; the actions know no single one")
+        for service, actions in (
+            ("cloudformation", "DescribeStacks"),
+            ("cloudwatch", "DescribeAlarms GetMetricStatistics ListMetrics"),
+            ("lambda", "GetAccountSettings ListEventSourceMappings"),
+            ("logs", "DescribeLogGroups"),
+            ("scheduler", "ListSchedules"),
+            ("sqs", "ListQueues"),
+        )
+    ),
+)
+
+PEOPLE: Mapping[str, tuple[Grant, ...]] = {
+    "reader": _READS,
+    "operator": (
+        *_READS,
+        _rows(Resource.JOBS, "UpdateItem", "cancels, holds, takes back and dismisses jobs"),
+        _rows(Resource.CONTROL, "PutItem UpdateItem", "sets switches, pins caps"),
+        _rows(Resource.LEDGER, "PutItem UpdateItem", "sets a vendor account right"),
+        _rows(Resource.HISTORY, "PutItem UpdateItem", "asks for replays and starts them; leaves who did what"),
+        _queues(Resource.ALL_DEAD_LETTERS, "ReceiveMessage", "an audit compares dead letters with their jobs"),
+        _grant(Resource.ALL_RUNS, "lambda", "InvokeFunction", "starts a lane's run by hand"),
+    ),
+    "approver": (
+        *_READS,
+        _rows(Resource.HISTORY, "PutItem UpdateItem", "agrees to what somebody else asked for; leaves who did what"),
+        _rows(Resource.EFFECTS, "UpdateItem", "records what was found out about an unknown outcome"),
+        _rows(Resource.JOBS, "UpdateItem", "ends a job by that"),
+    ),
+    "producer": (
+        _rows(Resource.JOBS, "PutItem", "one job a cause"),
+        _rows(Resource.PAYLOAD_ROWS, "PutItem", "its text, before the job"),
+        _PAYLOAD_ROWS_KEY,
+        _grant(Resource.PRODUCED, "s3", "PutObject", "a long text, before the job; documents"),
+        _grant(Resource.CONTENT_KEY, "kms", "GenerateDataKey", "the content store is encrypted"),
+        _grant(Resource.LANES_PARAMETER, "ssm", "GetParameter", "which lanes there are"),
+    ),
+}
+"""The same for people and their programs: what each of the stage's own roles may do."""
 
 
 def granted(function: str, *, to_code: bool = False) -> set[tuple[Resource, str]]:

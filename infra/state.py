@@ -10,7 +10,9 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra import environment, naming, settings
+from infra.arns import Arns
 from infra.deployment import Deployment
+from infra.person import Person
 from shared.contract import names, parts, table
 
 _HAS_SORT_KEY = ("effects", "ledger", "history")
@@ -18,7 +20,8 @@ _EXPIRES = ("jobs", "effects", "ledger")
 
 
 class StateStack(Stack):
-    """Six tables, one bucket, one key, the list of lanes. Exposes what has no name of its own: stream and key."""
+    """Six tables, one bucket, one key, the list of lanes, four roles of people. Exposes what has no name of its own:
+    stream and key."""
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
         stage = deployment.stage
@@ -41,6 +44,8 @@ class StateStack(Stack):
         )
         self.content = self._content_store()
         self.payload_rows = self._payload_rows()
+        arns = Arns(stack=self, stage=stage, key_arn=self.content_key.key_arn)
+        self.people = {who: Person(self, who.capitalize(), who=who, arns=arns) for who in names.ROLES}
         for parameter, told in settings.of_tools(stage).items():
             self._parameter(parameter, settings.text(told))
 

@@ -22,8 +22,29 @@ WIDE_RESOURCES: Mapping[str, str] = {
     r"-content-.*/\*$": "objects of the one content store",
 }
 """Resources with a wildcard that functions may have, and why. Anything else is a mistake."""
-KNOWS_NO_RESOURCE = ("lambda:ListEventSourceMappings",)
-"""Actions that can only be allowed on everything; they tell ids, and change nothing."""
+WIDE_FOR_PEOPLE: Mapping[str, str] = {
+    r":sqs:.*:penstock-[a-z]+-\*(-dlq)?$": "the queues of every lane of the stage",
+    r":function:penstock-[a-z]+-\*(_[a-z_]+)?$": "the functions of every lane of the stage, or its runs",
+    r":event-source-mapping:\*$": "an event source's id is made up at deploy; it is looked at",
+    r":log-group:/aws/lambda/penstock-[a-z]+-\*$": "the logs of the stage's functions",
+    r":schedule/penstock-[a-z]+\*/\*$": "the stage's schedules",
+    r":stack/Penstock-[a-z]+-\*/\*$": "the stage's stacks",
+    r":secret:penstock/[a-z]+/\*$": "the stage's secrets: whether they were filled",
+    r":parameter/penstock/[a-z]+/(lanes/)?\*$": "what tools are told, and the parts of it",
+}
+"""The same for people, who look at every lane: one resource a lane would not fit into a policy."""
+KNOWS_NO_RESOURCE = (
+    "cloudformation:DescribeStacks",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetMetricStatistics",
+    "cloudwatch:ListMetrics",
+    "lambda:GetAccountSettings",
+    "lambda:ListEventSourceMappings",
+    "logs:DescribeLogGroups",
+    "scheduler:ListSchedules",
+    "sqs:ListQueues",
+)
+"""Actions that can only be allowed on everything, or list it; they tell ids and figures, and change nothing."""
 _EVENT_SOURCES = re.compile(r":event-source-mapping:\*$")
 
 NEVER = ("dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem", "lambda:UpdateFunctionCode")
@@ -63,8 +84,9 @@ def exact_permissions(assembly: Assembly) -> Iterator[str]:
         if "NotAction" in statement or "NotResource" in statement:
             yield f"{holder}: says what is not allowed instead of what is"
         for resource in listed(statement.get("Resource")):
-            written = _joined(resource)
-            if "*" in written and not _may_be_wide(written, statement):
+            written = joined(resource)
+            peoples = holder.type == "AWS::IAM::ManagedPolicy"
+            if "*" in written and not _may_be_wide(written, statement, peoples=peoples):
                 yield f"{holder}: {written} is wider than one resource"
 
 
@@ -87,24 +109,25 @@ def statements_of(assembly: Assembly, role: Resource) -> Iterator[Mapping[str, A
             yield statement
 
 
-def _may_be_wide(written: str, statement: Mapping[str, Any]) -> bool:
-    """A wildcard of the list, an action that knows no single resource, or event sources of functions that are named:
+def _may_be_wide(written: str, statement: Mapping[str, Any], *, peoples: bool) -> bool:
+    """A wildcard of the lists, an action that knows no single resource, or event sources of functions that are named:
     an event source's own id is made up at deploy."""
-    if any(re.search(pattern, written) for pattern in WIDE_RESOURCES):
+    wide = (*WIDE_RESOURCES, *(WIDE_FOR_PEOPLE if peoples else ()))
+    if any(re.search(pattern, written) for pattern in wide):
         return True
     if _EVENT_SOURCES.search(written):
         named = statement.get("Condition", {}).get("ArnEquals", {}).get("lambda:FunctionArn")
-        return bool(named) and not any("*" in _joined(one) for one in listed(named))
+        return bool(named) and not any("*" in joined(one) for one in listed(named))
     return written == "*" and set(listed(statement.get("Action"))) <= set(KNOWS_NO_RESOURCE)
 
 
-def _joined(value: object) -> str:
+def joined(value: object) -> str:
     """An ARN as one reads it, with what is known only at deploy time left out."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and isinstance(value.get("Fn::Join"), list):
         separator, parts = value["Fn::Join"]
-        return str(separator).join(_joined(part) for part in parts)
+        return str(separator).join(joined(part) for part in parts)
     if isinstance(value, Mapping) and isinstance(value.get("Ref"), str):
         return f"{{{value['Ref']}}}"
     return "{}"

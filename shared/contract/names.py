@@ -18,6 +18,8 @@ PAYLOAD_ROWS = "text/"
 """How the reference of a payload begins that is a row of the content table; its key follows."""
 RESULTS = "result/"
 """Where jobs keep their answers."""
+PRODUCED = (PAYLOADS, "document/")
+"""What producers put there."""
 ROLES = ("reader", "operator", "approver", "producer")
 """The roles that a stage has for people and for their programs."""
 FREE_SESSION_NAMES = "free_session_names"

@@ -36,7 +36,9 @@ def properties(templates: Templates, kind: str, *, named: str = "") -> dict[str,
 
 QUEUE, MAPPING, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function"
 TABLE, SCHEDULE, ALARM = "AWS::DynamoDB::GlobalTable", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm"
-ALIAS = "AWS::Lambda::Alias"
+ALIAS, MANAGED = "AWS::Lambda::Alias", "AWS::IAM::ManagedPolicy"
+TEXTS = "arn:aws:dynamodb:eu-west-1:1:table/penstock-prod-content"
+VIA_DYNAMODB = {"StringEquals": {"kms:ViaService": "dynamodb.eu-west-1.amazonaws.com"}}
 INVOKE, POLICY = "AWS::Lambda::EventInvokeConfig", "AWS::IAM::Policy"
 LANE_QUEUE, DEAD_LETTERS = "'QueueName': 'penstock-prod-support'", "penstock-prod-support-dlq"
 INTEGRATION, API_STAGE = "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Stage"
@@ -95,6 +97,18 @@ def _trust(templates: Templates) -> dict[str, Any]:
     (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
     found: dict[str, Any] = statement
     return found
+
+
+def _person(templates: Templates, who: str, **trust: Any) -> None:
+    """Change who may assume one of the stage's own roles."""
+    role = properties(templates, "AWS::IAM::Role", named=f"'RoleName': 'penstock-prod-{who}'")
+    role["AssumeRolePolicyDocument"]["Statement"][0].update(trust)
+
+
+def _may(templates: Templates, who: str, action: str, resource: str = "arn:aws:x:eu-west-1:1:y", **more: Any) -> None:
+    """Give one of the stage's own roles something more."""
+    policy = properties(templates, MANAGED, named=f"'ManagedPolicyName': 'penstock-prod-{who}'")
+    policy["PolicyDocument"]["Statement"].append({"Effect": "Allow", "Action": action, "Resource": resource, **more})
 
 
 def _readers(templates: Templates) -> None:
@@ -325,6 +339,45 @@ PLANTS = (
               PENSTOCK_PERIOD_S="60")),
     Plant(rule="RUNS", what="a schedule for somebody else's function", part_of_sentence="a function of its stack",
           mistake=lambda t: properties(t, SCHEDULE)["Target"].update(Arn="arn:aws:lambda:eu-west-1:1:function:x")),
+    Plant(rule="WHO", what="a name that anybody may choose", part_of_sentence="may choose a name",
+          mistake=lambda t: _person(t, "approver", Condition={})),
+    Plant(rule="WHO", what="a name that is asked for only where it is given", part_of_sentence="may choose a name",
+          mistake=lambda t: _person(t, "operator", Condition={
+              "StringEqualsIfExists": {"sts:RoleSessionName": "${aws:username}"}})),
+    Plant(rule="WHO", what="a name like one's own", part_of_sentence="may choose a name",
+          mistake=lambda t: _person(t, "reader", Condition={
+              "StringLike": {"sts:RoleSessionName": "${aws:username}*"}})),
+    Plant(rule="WHO", what="a role for other accounts", part_of_sentence="this account alone",
+          mistake=lambda t: _person(t, "approver", Principal={"AWS": "arn:aws:iam::2:root"})),
+    Plant(rule="WHO", what="a role for everybody", part_of_sentence="this account alone",
+          mistake=lambda t: _person(t, "approver", Principal={"AWS": "*"})),
+    Plant(rule="WHO", what="a role by a token of elsewhere", part_of_sentence="sts:AssumeRole alone",
+          mistake=lambda t: _person(t, "operator", Action=["sts:AssumeRole", "sts:AssumeRoleWithWebIdentity"])),
+    Plant(rule="WHO", what="a role of a person that nobody lists", part_of_sentence="may choose a name",
+          mistake=_add("Control", "AWS::IAM::Role", AssumeRolePolicyDocument={"Statement": [
+              {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "arn:aws:iam::1:root"}}]})),
+    Plant(rule="WHO", what="no approver", part_of_sentence="penstock-prod-approver is missing",
+          mistake=_remove("AWS::IAM::Role", "'RoleName': 'penstock-prod-approver'")),
+    Plant(rule="WHO", what="a reader of secrets", part_of_sentence="a reader needs no secret's value",
+          mistake=lambda t: _may(t, "reader", "secretsmanager:GetSecretValue")),
+    Plant(rule="WHO", what="an operator of secrets", part_of_sentence="an operator needs no secret's value",
+          mistake=lambda t: _may(t, "operator", "secretsmanager:GetSecretValue")),
+    Plant(rule="WHO", what="a reader who opens texts", part_of_sentence="may not kms:Decrypt",
+          mistake=lambda t: _may(t, "reader", "kms:Decrypt", Condition=VIA_DYNAMODB)),
+    Plant(rule="WHO", what="an approver who reads objects", part_of_sentence="may not s3:GetObject",
+          mistake=lambda t: _may(t, "approver", "s3:GetObject")),
+    Plant(rule="WHO", what="an operator who reads rows of text", part_of_sentence="may not dynamodb:GetItem",
+          mistake=lambda t: _may(t, "operator", "dynamodb:GetItem", TEXTS)),
+    Plant(rule="WHO", what="a reader who writes", part_of_sentence="a reader changes nothing",
+          mistake=lambda t: _may(t, "reader", "dynamodb:UpdateItem")),
+    Plant(rule="WHO", what="a producer who sends", part_of_sentence="may not sqs:SendMessage",
+          mistake=lambda t: _may(t, "producer", "sqs:SendMessage")),
+    Plant(rule="WHO", what="a producer who reads texts", part_of_sentence="reads no text of customers",
+          mistake=lambda t: _may(t, "producer", "dynamodb:GetItem", TEXTS)),
+    Plant(rule="WHO", what="a producer who opens objects", part_of_sentence="may not kms:Decrypt",
+          mistake=lambda t: _may(t, "producer", "kms:Decrypt")),
+    Plant(rule="N10", what="a person who may do everything everywhere", part_of_sentence="wider than one resource",
+          mistake=lambda t: _may(t, "operator", "lambda:InvokeFunction", "*")),
     Plant(rule="TTL", what="rows that expire by another attribute", part_of_sentence="must name expires_at",
           mistake=_set(TABLE, "penstock-prod-jobs", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})),
     Plant(rule="TTL", what="rows that never expire", part_of_sentence="must name expires_at",
@@ -362,6 +415,7 @@ def planted(assembly: Assembly, plant: Plant) -> Assembly:
 
 
 ROWS = {
+    "WHO": "J9",
     "TAGS": "K5",
     "LIMITS": "K6",
     "ENV": "K6",

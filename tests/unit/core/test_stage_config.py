@@ -48,6 +48,20 @@ def test_every_shipped_lane_has_its_ceiling(stage: str) -> None:
     assert spec.reserved_concurrency == (stage in ("stage", "prod"))
 
 
+@pytest.mark.fault("J9")
+@pytest.mark.parametrize("stage", STAGES)
+def test_names_are_free_on_a_developers_machine_alone(stage: str) -> None:
+    """What takes two people takes two wherever others work; prod cannot be told otherwise, and a word is no yes."""
+    assert shipped(stage).free_session_names == (stage == "local")
+    if stage == "prod":
+        with pytest.raises(BadInput, match=r"free_session_names.*must stay false in prod"):
+            StageSpec.from_mappings(stage, BASE, {"free_session_names": True})
+    else:
+        assert StageSpec.from_mappings(stage, BASE, {"free_session_names": True}).free_session_names
+    with pytest.raises(BadInput, match=r"free_session_names.*must be true or false"):
+        StageSpec.from_mappings(stage, BASE, {"free_session_names": "no"})
+
+
 @given(base=tables, overlay=tables)
 def test_an_overlay_wins_and_the_rest_stays(base: dict[str, Any], overlay: dict[str, Any]) -> None:
     """Tables are merged, everything else is replaced; neither input is changed."""

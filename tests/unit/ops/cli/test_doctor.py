@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
+from infra.grants import PEOPLE
 from ops.cli.stage import Caller, Stage
 from shared.contract import names
 from shared.core.job import Status
@@ -213,6 +214,37 @@ def test_whose_yes_counts(penstock: Any, cloud: Cloud, arn: str, free: bool, mar
     (line,) = [one for one in penstock("doctor", "--json").document["checks"] if one["about"] == "people"]
     assert line["mark"] == mark
     assert said in line["found"] + line["todo"]
+
+
+@pytest.mark.fault("J7")
+def test_a_reader_may_ask_all_of_it(penstock: Any, cloud: Cloud) -> None:
+    """Whatever `doctor` and `cost --idle` ask AWS for, the stage's role for readers may; it opens no secret."""
+    cloud.told["support"] = a_lane(secret="support")
+    cloud.secrets["penstock/dev/support"] = {"VersionIdsToStages": FILLED}
+    cloud.templates = {"Penstock-dev-State": {"Resources": {}}}
+    asked, client = set[str](), cloud.client
+
+    class Watched:
+        def __init__(self, service: str) -> None:
+            self._service = service
+
+        def __getattr__(self, operation: str) -> Any:
+            self._ask(operation)
+            return getattr(client(self._service), operation)
+
+        def get_paginator(self, operation: str) -> Any:
+            self._ask(operation)
+            return client(self._service).get_paginator(operation)
+
+        def _ask(self, operation: str) -> None:
+            asked.add(f"{self._service}:{''.join(word.capitalize() for word in operation.split('_'))}")
+
+    cloud.__dict__["client"] = Watched
+    penstock("doctor", "--json")
+    penstock("cost", "--idle", "--json")
+    may = {action for grant in PEOPLE["reader"] for action in grant.actions}
+    assert {"secretsmanager:DescribeSecret", "dynamodb:DescribeTable", "scheduler:GetSchedule"} <= asked
+    assert asked <= may
 
 
 def test_stream_age(penstock: Any, cloud: Cloud) -> None:

@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.collector import look_seldom
+
 pytest_plugins = ["tests.proof", "tests.crash.report", "tests.strange.report"]
 
 # Deterministic, and no minutes of shrinking: `HYPOTHESIS_PROFILE=deep` looks further and shrinks what it finds.
@@ -41,6 +43,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.relative_to(config.rootpath).as_posix().startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Everything is imported."""
+    look_seldom()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ Only one process runs at a time, whether it has a thread of its own or not, so a
 from __future__ import annotations
 
 import hashlib
+import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -131,6 +132,7 @@ class World:
         self._frozen: list[Process] = []
         self._later: list[tuple[datetime, int, Callable[[], None]]] = []
         self._ticks = {name: START + timedelta(seconds=period) for name, period in PERIODS.items()}
+        self._first_tick = min(self._ticks.values())
         self._plans_over: set[str | None] = {None}
         self._ids = 0
         self._stream_again_at = START
@@ -150,7 +152,7 @@ class World:
     def later(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something `seconds` from now."""
         self._ids += 1
-        self._later.append((self.clock.now() + timedelta(seconds=seconds), self._ids, act))
+        heapq.heappush(self._later, (self.clock.now() + timedelta(seconds=seconds), self._ids, act))
 
     def next_id(self, prefix: str) -> str:
         """An id nobody had before, the same in every replay."""
@@ -245,30 +247,31 @@ class World:
             if process.resume_at is not None and process.resume_at <= now:
                 self._resume(process)
                 return True
-        if self._later:
-            due = min(self._later)
-            if due[0] <= now:
-                self._later.remove(due)
-                due[2]()
-                return True
+        if self._later and self._later[0][0] <= now:
+            heapq.heappop(self._later)[2]()
+            return True
         if self.rng is not None and self.rng.random() < 0.5:
             done = self._worker_step() or self._stream_step()
         else:
             done = self._stream_step() or self._worker_step()
-        return done or (min(self._ticks.values()) <= now and any(self._tick(name, now) for name in PERIODS))
+        return done or (self._first_tick <= now and any(self._tick(name, now) for name in PERIODS))
 
     def _next_time(self) -> datetime | None:
         times = [process.resume_at for process in self._frozen if process.resume_at is not None]
-        times += [at for at, _, _ in self._later]
+        times += [at for at, _, _ in self._later[:1]]
         if self.stream_on and self.reader.behind and self.idle("stream") is not None:
             times.append(self._stream_again_at)
         if self.workers_on and self.idle("worker") is not None:
             visible = self.queues.next_at()
             times += [visible] if visible is not None else []
-        times += [at for name in PERIODS if (at := self._useful_at(name)) is not None]
         moved_at = self.moves.next_at()
         times += [moved_at] if moved_at is not None else []
-        return max(self.clock.now(), min(times)) if times else None
+        first = min(times, default=None)
+        for name, tick in self._ticks.items():
+            # What finds something to do at its tick at the earliest need not be asked about later.
+            if (first is None or tick < first) and (at := self._useful_at(name)) is not None:
+                first = at if first is None else min(first, at)
+        return None if first is None else max(self.clock.now(), first)
 
     # ------------------------------------------------------------------------------------ who does what
     def _stream_step(self) -> bool:
@@ -310,6 +313,7 @@ class World:
         useful = self._useful_at(name) is not None
         gone = int((now - START).total_seconds() // PERIODS[name])
         self._ticks[name] = START + timedelta(seconds=(gone + 1) * PERIODS[name])
+        self._first_tick = min(self._ticks.values())
         process = self.idle(name)
         if not useful or process is None:
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from shared.adapters import attributes
@@ -46,6 +47,8 @@ _TIMES = (
     *("created_at", "updated_at", "not_before_at", "claimed_at", "last_error_at", "waiting_since"),
     *("completed_at", "permit_at", "taken_from"),
 )
+_texts, _numbers = attrgetter(*_TEXTS), attrgetter(*_NUMBERS)
+_times, _estimates = attrgetter(*_TIMES), attrgetter(*_ESTIMATES)
 
 
 def spellings(status: Status) -> tuple[str, ...]:
@@ -85,17 +88,11 @@ def job_item(job: Job, wpk: str | None = None) -> Item:
         table.PK: attributes.text(table.job_pk(job.job_id)),
         "status": attributes.text(job.status.value),
     }
-    for name in _TEXTS:
-        if value := getattr(job, name):
-            item[name] = attributes.text(str(value))
-    for name in _NUMBERS:
-        item[name] = attributes.whole(getattr(job, name))
-    for name in _TIMES:
-        if (at := getattr(job, name)) is not None:
-            item[name] = attributes.time(at)
-    for name in _ESTIMATES:
-        if (amount := getattr(job, name)) is not None:
-            item[name] = attributes.whole(amount)
+    item |= {name: attributes.text(str(value)) for name, value in zip(_TEXTS, _texts(job), strict=True) if value}
+    item |= {name: attributes.whole(number) for name, number in zip(_NUMBERS, _numbers(job), strict=True)}
+    item |= {name: attributes.time(at) for name, at in zip(_TIMES, _times(job), strict=True) if at is not None}
+    estimates = zip(_ESTIMATES, _estimates(job), strict=True)
+    item |= {name: attributes.whole(amount) for name, amount in estimates if amount is not None}
     if job.replay_count:
         item["replay_count"] = attributes.whole(job.replay_count)
     if job.expires_at is not None:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.collector import look_seldom
 from tests.strange import coverage
 from tests.strange.execution import execute
 
@@ -84,13 +85,15 @@ class State:
 
 def night(executions: int, jobs: int, path: Path) -> State:
     """Go on until so many have run; a stop loses the blocks under way and nothing else."""
+    look_seldom()
     state = State.read(path)
     firsts = range(state.done, executions, BLOCK)
     blocks = [(first, min(BLOCK, executions - first)) for first in firsts]
     began, before = time.monotonic(), state.done
     with ExitStack() as stack:
         # A fresh interpreter each: what this one has running stays out of it.
-        each = map if jobs == 1 else stack.enter_context(multiprocessing.get_context("spawn").Pool(jobs)).imap
+        fresh = multiprocessing.get_context("spawn")
+        each = map if jobs == 1 else stack.enter_context(fresh.Pool(jobs, look_seldom)).imap
         for block in each(_run, blocks):
             state.take(block)
             state.write(path)

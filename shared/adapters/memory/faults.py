@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from types import GeneratorType
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
@@ -130,8 +131,8 @@ class Worker:
 
     def next_call(self, port: str, method: str) -> Boundary:
         """Count a call."""
-        nth = self._calls.get((port, method), 0) + 1
-        self._calls[(port, method)] = nth
+        of = (port, method)
+        nth = self._calls[of] = self._calls.get(of, 0) + 1
         return Boundary(self.name, port, method, nth)
 
     def begin_outage(self, port: str) -> None:
@@ -177,8 +178,9 @@ class Faults:
         port: str,
         method: str,
         apply: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        /,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         """One call of one worker, with whatever goes wrong there."""
         if worker.dead:
@@ -231,13 +233,8 @@ class PortProxy:
         attribute = getattr(self._target, name)
         if not callable(attribute):
             return attribute
-        worker, port, call = self._worker, self._port, self._faults.call
-
-        def announced(*args: Any, **kwargs: Any) -> Any:
-            return call(worker, port, name, attribute, args, kwargs)
-
         # Kept on the instance: the next call of this method does not come here again.
-        self.__dict__[name] = announced
+        announced = self.__dict__[name] = partial(self._faults.call, self._worker, self._port, name, attribute)
         return announced
 
 

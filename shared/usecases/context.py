@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
 from shared.contract import names
@@ -53,6 +54,8 @@ class Context:
         """What a switch forbade: effect or call → the switch's scope."""
         self.ended: EndAttempt | PenstockError | None = None
         """What the engine has ended the attempt with. From then on the task touches nothing any more."""
+        self._one_effect = Lock()
+        """One effect after the other, whatever threads a task has: what the first one wrote, the second one meets."""
 
     @property
     def now(self) -> datetime:
@@ -114,7 +117,7 @@ class Context:
         """Make an outside action once in the life of the job, however often the task runs."""
         if not isinstance(request, Effect):
             raise BadInput("effect", f"{request.action} is a call: use ctx.call")
-        with self._at_work():
+        with self._one_effect, self._at_work():
             made = self._maker.make(name, request, self._vendor(request.vendor))
         if isinstance(made, Withheld):
             self.withheld[name] = made.by

@@ -60,8 +60,12 @@ class Evidence:
             # The vendor has it; the open intent says so. The next attempt resolves it.
             raise EndAttempt(Retry("record_unavailable")) from None
         if stands.contradicted:
-            self.telemetry.event("effect_contradicted", job_id=self.job.job_id, effect=row.name, vendor=row.vendor)
-            self.telemetry.count(metrics.CONTRADICTED, lane=self.lane.name)
+            self._contradicted(row)
+
+    def _contradicted(self, row: EffectRow) -> None:
+        """It alarms: the vendor took it twice, or took what was written down as not sent."""
+        self.telemetry.event("effect_contradicted", job_id=self.job.job_id, effect=row.name, vendor=row.vendor)
+        self.telemetry.count(metrics.CONTRADICTED, lane=self.lane.name)
 
     def resolution(self, row: EffectRow) -> SendAgain | LookUp | Park:
         """What may be done about an open intent, by what the vendor of the row can do."""
@@ -83,6 +87,8 @@ class Evidence:
         answer = vendor.look_up(row.effect_id, timeout_s=timeout_s) if timeout_s > 0 else NoAnswer("no_time")
         if not isinstance(answer, Found):
             return None
+        if answer.times is not None and answer.times > 1:
+            self._contradicted(row)
         self.accepted(row, answer.vendor_id)
         return answer.vendor_id
 

@@ -328,4 +328,21 @@ NEVER_TWICE: tuple[Mutant, ...] = (
         faults=("A14",),
         tests=LAW,
     ),
+    Mutant(
+        name="two_threads_at_one_effect",
+        file="shared/usecases/context.py",
+        old="        with self._one_effect, self._at_work():",
+        new="        with self._at_work():",
+        reqs=("R8",),
+        faults=("A15",),
+        tests=LAW,
+    ),
+    Mutant(
+        name="a_look_up_that_shows_two_is_silent",
+        file="shared/usecases/evidence.py",
+        old="        if answer.times is not None and answer.times > 1:",
+        new="        if answer.times == 0:",
+        faults=("A20",),
+        tests=LAW,
+    ),
 )

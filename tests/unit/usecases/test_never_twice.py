@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
@@ -139,6 +141,7 @@ def test_ten_clean_refusals_in_a_row_end_in_one_accept(kind: VendorKind) -> None
         after = ran(desk, job, by=f"w{number + 2}/1")
     assert (after.status, after.attempt_count, len(desk.vendor.accepts)) == (Status.COMPLETED, 0, 1)
     assert desk.telemetry.counts[metrics.UNKNOWN, "support"] == 0
+    assert desk.telemetry.counts[metrics.CONTRADICTED, "support"] == 0
 
 
 # --------------------------------------------------------------------------------- waiting over an intent
@@ -344,6 +347,32 @@ def test_a_task_that_asks_again_in_the_same_moment_sends_once(kind: VendorKind) 
         if desk.job(job.job_id).status is Status.QUEUED:
             ran(desk, job, by=f"w{number}/1")
     assert len(vendor.accepts) == 1
+
+
+@pytest.mark.req("R8")
+@pytest.mark.fault("A15")
+@pytest.mark.parametrize("other", [{}, {"target": "c-2"}], ids=["the same", "another"])
+def test_two_threads_of_a_task_make_one_effect_of_a_name(other: dict[str, Any]) -> None:
+    """Both ask in the same millisecond, under one fence: the second one meets what the first one did."""
+    together = Barrier(2)
+
+    class Together(Flaky):
+        def intend(self, row: Any) -> Any:
+            answer = self._target.intend(row)
+            with suppress(BrokenBarrierError):
+                together.wait(timeout=0.2)
+            return answer
+
+    def act(ctx: Context) -> None:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            both = [pool.submit(making("reply", **more), ctx) for more in ({}, other)]
+        for one in both:
+            one.result()
+
+    desk = Desk(tasks=acting(act))
+    desk.effects = Together(desk.effects)  # type: ignore[assignment]
+    after = ran(desk, desk.put(a_job()))
+    assert (after.category, len(desk.vendor.accepts)) == (Category.MALFORMED if other else None, 1)
 
 
 @pytest.mark.fault("A14", "C1", "E3")
@@ -601,6 +630,23 @@ def test_a_second_acceptance_is_kept_beside_the_first() -> None:
     assert desk.telemetry.counts[metrics.CONTRADICTED, "support"] == 1
 
 
+@pytest.mark.fault("A20")
+@pytest.mark.parametrize(("times", "alarms"), [(None, 0), (1, 0), (2, 1)])
+def test_a_look_up_that_shows_two_accepts_alarms(times: int | None, alarms: int) -> None:
+    """The vendor tells how often it took the key: twice is a duplicate, whoever made it."""
+
+    class Counting(Flaky):
+        def look_up(self, *args: Any, **more: Any) -> Any:
+            return replace(self._target.look_up(*args, **more), times=times)
+
+    desk = Desk(kind=VendorKind.EXACT)
+    desk.vendor = Counting(desk.vendor)  # type: ignore[assignment]
+    desk.vendor.script.append(Says.ACCEPTED_BUT_UNKNOWN)
+    job = desk.put(a_job())
+    assert ran(desk, job).status is Status.COMPLETED
+    assert desk.telemetry.counts[metrics.CONTRADICTED, "support"] == alarms
+
+
 @pytest.mark.fault("A17")
 def test_an_acceptance_under_an_intent_that_was_taken_over_is_recorded() -> None:
     """Frozen in the call, overtaken by a worker that learnt nothing: what the first one heard is not thrown away."""
@@ -682,7 +728,8 @@ class Counted(Flaky):
 
 
 def test_the_open_path_reads_no_effects() -> None:
-    """One attempt with two effects: no read; a second attempt: one, however many effects it has."""
+    """One attempt with two effects: no read; a second attempt: one, however many effects it has; and one for the first
+    attempt of a job whose row was forgotten, once it meets what it did."""
     first: Act = lambda ctx: (making("tag", "reply")(ctx), Retry("later"))[1]  # noqa: E731
     desk = Desk(tasks=acting(first, making("tag", "reply", "assign")))
     counted = Counted(desk.effects)
@@ -692,3 +739,6 @@ def test_the_open_path_reads_no_effects() -> None:
     assert counted.reads == 0
     ran(desk, job, by="w2/2")
     assert (desk.job(job.job_id).status, counted.reads) == (Status.COMPLETED, 1)
+    desk.jobs.expire(job.job_id)
+    again = ran(desk, desk.put(a_job()))
+    assert (again.fence, again.result, counted.reads) == (1, "already_done", 2)

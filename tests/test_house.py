@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from shared.core import errors
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("shared", "functions", "infra", "ops")
@@ -440,7 +441,7 @@ def test_importing_every_handler_has_no_side_effect() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "", "")

@@ -28,13 +28,14 @@ from shared.core.batch import (
 from shared.core.errors import Unavailable
 from shared.core.sensitive import Sensitive
 from tests.contract.providers import SECRET, TOKEN, HttpWorld, MemoryWorld, ProviderWorld, a_request
+from tests.waiting import PATIENCE_S
 
 KINDS = ["memory", "openai_chat", "openai_responses", "plain"]
 TAG = "penstock/local/run-1/001"
 MEMBERS = [Member(job_id=f"job-{number}", fence=1) for number in range(1, 5)]
 NAMES = [member.custom_id for member in MEMBERS]
 REQUESTS = [a_request(name) for name in NAMES]
-SOON = 5.0
+SOON = PATIENCE_S
 
 
 @pytest.fixture(params=KINDS)

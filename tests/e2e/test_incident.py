@@ -87,9 +87,13 @@ class Watch:
 
     def until(self, *reasons: Reason) -> HistoryEvent:
         """Tick until a decision has one of these reasons."""
-        while (decision := self.tick()).detail["reasonCode"] not in reasons:
-            pass
-        return decision
+        before = {one.event_id for one in self.decisions()}
+        while True:
+            self.tick()
+            # The governor has its own schedule, too: what was decided between two ticks counts.
+            for one in self.decisions():
+                if one.event_id not in before and one.detail["reasonCode"] in reasons:
+                    return one
 
 
 @contextmanager

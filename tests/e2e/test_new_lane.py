@@ -17,7 +17,7 @@ NAME = "orders"
 COPIED = ("shared", "functions", "infra", "ops", "config", "tests", "app.py", "cdk.json", "pyproject.toml")
 LINKED = (".venv", ".venv-emulator", "node_modules")
 RUN = """
-import os, sys, time
+import os
 from pathlib import Path
 from ops.local import stack
 state = stack.up(name="orders-{pid}", app_dir=Path.cwd())
@@ -27,12 +27,12 @@ try:
     from shared.adapters.aws.clients import client
     from shared.adapters.aws.jobs import DynamoDbJobStore
     from shared.contract import names
+    from tests.waiting import until
     penstock = Penstock("local")
     ref = penstock.enqueue("orders", "notify", "acme", "order-1", {{"conversation_id": "c-1"}})
     jobs = DynamoDbJobStore(client=client("dynamodb"), table_name=names.table("local", "jobs"), lanes=penstock.lanes)
-    deadline = time.monotonic() + 60
-    while not (job := jobs.get(ref.job_id)).status.ended and time.monotonic() < deadline:
-        time.sleep(0.2)
+    until(lambda: jobs.get(ref.job_id).status.ended, "the job to end")
+    job = jobs.get(ref.job_id)
     print("ended:", job.status, job.result)
 finally:
     stack.down(name="orders-{pid}")

@@ -20,6 +20,7 @@ from shared.contract import names
 from shared.core.errors import BadInput
 from shared.core.stage import STAGES, merged
 from tests.infra.conftest import Stages, Synthesized
+from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.synth, pytest.mark.xdist_group("synth")]
 
@@ -43,7 +44,7 @@ def synth(stage: str, *, build: Path, out: Path, **context: str) -> subprocess.C
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
 

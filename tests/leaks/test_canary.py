@@ -148,7 +148,7 @@ REPLIES = {
 def test_a_vendor_cannot_leak_by_answering(tmp_path: Path, answer: bytes) -> None:
     """Over real sockets, at DEBUG: reply bodies, error bodies, headers and ids that are text."""
     with RawServer(lambda request: [answer]) as server, swept(tmp_path) as (sweep, stage):
-        spec = VendorSpec(name="helpdesk", kind="helpdesk", base_url=server.url, lookup="exact", read_timeout_s=1.0)
+        spec = VendorSpec(name="helpdesk", kind="helpdesk", base_url=server.url, lookup="exact", read_timeout_s=60)
         with closing(HelpDesk(spec, token=lambda fresh: f"token-{CANARY.split()[1]}")) as desk:
             stage.desk.vendor = desk  # type: ignore[assignment]
             job = stage.enqueue("a", payload=PAYLOAD)

@@ -95,7 +95,7 @@ def an_account(tmp_path: Path, vendor_url: str) -> Iterator[Account]:
         client("ssm").put_parameter(
             Name=names.lanes_parameter(STAGE), Value=json.dumps({"support": LANE}), Type="String"
         )
-        vendor = {"kind": "helpdesk", "base_url": vendor_url, "lookup": "exact", "read_timeout_s": 1.0}
+        vendor = {"kind": "helpdesk", "base_url": vendor_url, "lookup": "exact", "read_timeout_s": 60}
         variables = {
             env.STAGE: STAGE,
             env.LANE: "support",

@@ -79,7 +79,7 @@ REPLIES = {
 def test_a_model_cannot_leak_by_answering(tmp_path: Path, answer: bytes) -> None:
     """Over real sockets, at DEBUG."""
     with RawServer(lambda request: [answer]) as server, swept(tmp_path, lane="extraction") as (sweep, stage):
-        spec = VendorSpec(name="openai", kind="openai", base_url=server.url, read_timeout_s=1.0)
+        spec = VendorSpec(name="openai", kind="openai", base_url=server.url, read_timeout_s=60)
         stage.desk.vendor = OpenAiChat(spec, token=lambda fresh: "token")  # type: ignore[assignment]
         enqueue(stage, "a", {"text": CANARY})
         settle_down(sweep, stage)

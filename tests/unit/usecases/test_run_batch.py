@@ -17,6 +17,7 @@ from shared.usecases.context import Context
 from tests.builders import a_job, a_ticket
 from tests.unit.usecases.desk import Desk
 from tests.vendors_and_tasks import VendorKind, reply
+from tests.waiting import PATIENCE_S
 
 
 def tickets(desk: Desk, count: int) -> list[Delivery]:
@@ -101,7 +102,7 @@ def test_no_thread_outlives_the_batch() -> None:
 
 def test_a_batch_runs_in_parallel() -> None:
     """As many jobs at once as the lane says: all wait for each other here, so fewer would never end."""
-    together = threading.Barrier(5, timeout=60)
+    together = threading.Barrier(5, timeout=PATIENCE_S)
 
     def task(job: Job, ctx: Context) -> Outcome:
         together.wait()

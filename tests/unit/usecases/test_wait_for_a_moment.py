@@ -23,6 +23,7 @@ from shared.usecases.run_attempt import WAIT_SHARE
 from tests.builders import a_switch, a_ticket, an_account
 from tests.unit.usecases.desk import Desk, Flaky
 from tests.vendors_and_tasks import VendorKind
+from tests.waiting import PATIENCE_S
 
 
 def ask(job: Job, ctx: Context) -> Outcome:
@@ -121,7 +122,7 @@ def test_others_take_permits_while_one_waits() -> None:
     def another() -> None:
         thread = threading.Thread(target=lambda: answered.append(desk.budgets.try_consume("helpdesk")), daemon=True)
         thread.start()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
     meanwhile(desk, another)
     desk.work(desk.enqueue("ask").job_id)

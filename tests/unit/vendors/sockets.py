@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
+from tests.waiting import PATIENCE_S
+
 Script = Callable[[bytes], Iterable[bytes | float]]
-"""Request → parts of the answer: bytes are sent, a number is a pause in seconds; then the connection is closed."""
+"""Request → parts of the answer: bytes are sent, a number is a pause in seconds, over when the client goes; then the
+connection is closed."""
 
 
 class RawServer:
@@ -21,6 +24,7 @@ class RawServer:
         self._script = script
         self.requests: list[bytes] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
+        self._ended, self._end = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
@@ -39,7 +43,9 @@ class RawServer:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(5)
+        self._end.close()
+        self._thread.join(PATIENCE_S)
+        self._ended.close()
 
     def _serve(self) -> None:
         while True:
@@ -48,7 +54,7 @@ class RawServer:
             except OSError:
                 return
             with connection, contextlib.suppress(OSError):
-                connection.settimeout(5)
+                connection.settimeout(PATIENCE_S)
                 request = _read(connection)
                 if not request:
                     continue
@@ -57,7 +63,7 @@ class RawServer:
                     if isinstance(part, bytes):
                         connection.sendall(part)
                     else:
-                        time.sleep(part)
+                        select.select([connection, self._ended], [], [], part)
 
 
 def _read(connection: socket.socket) -> bytes:
@@ -79,3 +85,11 @@ def reply(status: str, body: bytes = b"", *headers: str, length: int | None = No
     stated = len(body) if length is None else length
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {stated}", "Connection: close", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def dripping(head: bytes) -> Iterator[bytes | float]:
+    """A body that comes blank by blank, until the client has enough of it."""
+    yield head
+    while True:
+        yield b" "
+        yield 0.05

@@ -30,7 +30,8 @@ from shared.core.errors import BadInput, Unavailable
 from shared.core.sensitive import Sensitive
 from shared.core.vendor import VendorSpec
 from tests.contract.providers import SECRET, a_request
-from tests.unit.vendors.sockets import RawServer, reply
+from tests.unit.vendors.sockets import RawServer, dripping, reply
+from tests.waiting import PATIENCE_S, with_time_enough
 
 REQUESTS = [a_request("job-1.1"), a_request("job-2.1")]
 TAG = "penstock/local/run-1/001"
@@ -114,7 +115,7 @@ def test_every_answer_to_a_submission_has_its_meaning(
 ) -> None:
     """One upload, one create, one verdict; a file whose batch was certainly not taken is deleted, no other is."""
     server.answer(with_file(created))
-    heard = batches.submit(TAG, REQUESTS, timeout_s=5)
+    heard = batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S)
     assert heard == said
     asked = doors(server)
     assert asked[:2] == ["POST /v1/files", "POST /v1/batches"]
@@ -137,43 +138,39 @@ def test_a_failed_upload_is_a_certain_no(
 ) -> None:
     """Without a file there can be no batch, whatever became of the upload: there is no doubt to settle."""
     server.answer(lambda request: [uploaded])
-    assert batches.submit(TAG, REQUESTS, timeout_s=5) == said
+    assert batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S) == said
     assert doors(server) == ["POST /v1/files"]
 
 
 def test_an_answer_that_does_not_come_in_time(batches: OpenAiBatch, server: RawServer) -> None:
     """Silence after the batch was sent is no word; so is an answer that drips for ever."""
-    server.answer(with_file(2.5))
-    assert batches.submit(TAG, REQUESTS, timeout_s=1.6) == NoWord("timeout")
+    server.answer(with_file(PATIENCE_S))
+    said = with_time_enough(lambda limit_s: batches.submit(TAG, REQUESTS, timeout_s=limit_s), NotTaken("timeout"))
+    assert said == NoWord("timeout")
 
-    def drip(request: bytes) -> list[bytes | float]:
-        head = reply("200 OK", b"", "Content-Type: application/json", length=10_000)
-        return [head, *[part for _ in range(12) for part in (b" ", 0.2)]]
-
-    server.answer(drip)
+    server.answer(lambda request: dripping(reply("200 OK", b"", "Content-Type: application/json", length=10_000)))
     assert batches.progress("batch_1", timeout_s=1.0) == NoWord("timeout")
 
 
-def test_a_batch_is_not_begun_without_the_time_to_hear_of_it(batches: OpenAiBatch, server: RawServer) -> None:
+def test_a_batch_is_not_begun_without_the_time_to_hear_of_it(
+    batches: OpenAiBatch, server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An upload that took all the time is no reason to make a doubt: nothing is created, the file is deleted."""
-
-    def script(request: bytes) -> list[bytes | float]:
-        return [1.2, FILE] if request.startswith(b"POST /v1/files") else [answer("200 OK", BATCH)]
-
-    server.answer(script)
-    assert batches.submit(TAG, REQUESTS, timeout_s=2) == NotTaken("timeout")
+    server.answer(with_file(answer("200 OK", BATCH)))
+    monkeypatch.setattr("shared.adapters.vendors.openai_batch.LEAST_S", PATIENCE_S)
+    assert batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S) == NotTaken("timeout")
     assert doors(server) == ["POST /v1/files", "DELETE /v1/files/file-1"]
 
 
 def test_a_closed_port_is_a_certain_no() -> None:
     """Nothing was sent."""
-    assert an_adapter("http://127.0.0.1:9/v1").submit(TAG, REQUESTS, timeout_s=2) == NotTaken("unreachable")
+    assert an_adapter("http://127.0.0.1:9/v1").submit(TAG, REQUESTS, timeout_s=PATIENCE_S) == NotTaken("unreachable")
 
 
 @pytest.mark.parametrize("token", ["a\nb", "ä\u20ac", "a\x00b"])
 def test_a_token_that_http_cannot_carry(server: RawServer, token: str) -> None:
     """Nothing is sent, and the token is in no answer."""
-    heard = an_adapter(f"{server.url}/v1", token=lambda fresh: token).submit(TAG, REQUESTS, timeout_s=2)
+    heard = an_adapter(f"{server.url}/v1", token=lambda fresh: token).submit(TAG, REQUESTS, timeout_s=PATIENCE_S)
     assert isinstance(heard, NotTaken)
     assert (token not in repr(heard), server.requests) == (True, [])
 
@@ -185,12 +182,12 @@ def test_without_a_token_nothing_is_sent(server: RawServer) -> None:
         raise Unavailable("secret", "AccessDenied")
 
     batches = an_adapter(f"{server.url}/v1", token=no_token)
-    assert batches.submit(TAG, REQUESTS, timeout_s=2) == NotTaken("AccessDenied", retry_after_s=60.0)
-    assert batches.find(TAG, timeout_s=2) == NoWord("AccessDenied")
-    assert batches.progress("batch_1", timeout_s=2) == NoWord("AccessDenied")
-    batches.cancel("batch_1", timeout_s=2)
+    assert batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S) == NotTaken("AccessDenied", retry_after_s=60.0)
+    assert batches.find(TAG, timeout_s=PATIENCE_S) == NoWord("AccessDenied")
+    assert batches.progress("batch_1", timeout_s=PATIENCE_S) == NoWord("AccessDenied")
+    batches.cancel("batch_1", timeout_s=PATIENCE_S)
     with pytest.raises(Unavailable):
-        list(batches.results(Over(status="completed", output="file-1"), timeout_s=2))
+        list(batches.results(Over(status="completed", output="file-1"), timeout_s=PATIENCE_S))
     assert server.requests == []
 
 
@@ -199,22 +196,22 @@ def test_a_401_asks_for_a_fresh_token_once() -> None:
     with VendorSimulator(seed=7) as simulator:
         batches = an_adapter(simulator.openai_url, token=lambda fresh: "new" if fresh else "old")
         simulator.configure("openai", valid_tokens=["new"])
-        assert isinstance(batches.submit(TAG, REQUESTS, timeout_s=5), Taken)
+        assert isinstance(batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S), Taken)
         assert len(simulator.batches("openai", TAG)["batches"]) == 1
         simulator.configure("openai", valid_tokens=["other"])
-        assert batches.submit(TAG, REQUESTS, timeout_s=5) == NotTaken("401", auth=True)
+        assert batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S) == NotTaken("401", auth=True)
 
 
 def test_an_account_without_a_token_is_sent_none(batches: OpenAiBatch, server: RawServer) -> None:
     """An empty token is no header; the SDK's own habits do not put one in its place."""
-    an_adapter(f"{server.url}/v1", token=lambda fresh: "").progress("batch_1", timeout_s=2)
+    an_adapter(f"{server.url}/v1", token=lambda fresh: "").progress("batch_1", timeout_s=PATIENCE_S)
     assert b"authorization" not in server.requests[0].lower()
 
 
 def test_what_is_sent_is_the_batch_api(batches: OpenAiBatch, server: RawServer) -> None:
     """Purpose, endpoint, window, tag, and one line a request with its text in it; kept no longer than needed."""
     server.answer(with_file(answer("200 OK", BATCH)))
-    batches.submit(TAG, REQUESTS, timeout_s=5)
+    batches.submit(TAG, REQUESTS, timeout_s=PATIENCE_S)
     upload, create = server.requests
     assert b'name="purpose"\r\n\r\nbatch' in upload
     lines = [
@@ -284,7 +281,7 @@ PROGRESS = {
 def test_every_status_has_its_meaning(batches: OpenAiBatch, server: RawServer, told: bytes, means: object) -> None:
     """Only the provider itself can say that a batch is gone; whatever cannot be read is no word."""
     server.answer(lambda request: [told])
-    heard = batches.progress("batch_1", timeout_s=5)
+    heard = batches.progress("batch_1", timeout_s=PATIENCE_S)
     assert heard == means
     assert SECRET not in repr(heard)
 
@@ -317,7 +314,7 @@ def test_absence_is_only_what_a_whole_list_says(
 ) -> None:
     """A list that cannot be read to its end says nothing: to take it for empty would mean to pay twice."""
     server.answer(lambda request: [told])
-    assert batches.find(TAG, timeout_s=5) == means
+    assert batches.find(TAG, timeout_s=PATIENCE_S) == means
 
 
 # ----------------------------------------------------------------------------------------------------- results
@@ -394,7 +391,7 @@ LINES: dict[str, tuple[bytes, ResultLine]] = {
 
 def read(batches: OpenAiBatch, server: RawServer, content: bytes, *headers: str) -> list[ResultLine]:
     server.answer(lambda request: [reply("200 OK", content, *headers)])
-    return list(batches.results(Over(status="completed", output="file-o"), timeout_s=5))
+    return list(batches.results(Over(status="completed", output="file-o"), timeout_s=PATIENCE_S))
 
 
 @pytest.mark.parametrize(("line", "means"), LINES.values(), ids=LINES)
@@ -414,11 +411,6 @@ BAD_FILES = {
     "trouble": ([refusal("500 Oh", None)], Unavailable, "500"),
     "cut off": ([reply("200 OK", chat("hello"), length=5000)], Unavailable, "RemoteProtocolError"),
     "dropped": ([b""], Unavailable, "RemoteProtocolError"),
-    "slow": (
-        [reply("200 OK", b"", length=99), *[part for _ in range(9) for part in (b" ", 0.2)]],
-        Unavailable,
-        "timeout",
-    ),
     "too large, as it says": ([reply("200 OK", b"", length=2_000_000)], BadInput, "larger than 1000000 bytes"),
     "too large": (
         [reply("200 OK", (b"x" * 999 + b"\n") * 1200, "X-Is: long").replace(b"Content-Length: 1200000\r\n", b"")],
@@ -436,9 +428,16 @@ def test_a_file_that_is_none_is_not_taken_for_one(
     batches.most_bytes = 1_000_000
     server.answer(lambda request: told)
     with pytest.raises(kind, match=word) as raised:
-        list(batches.results(Over(status="completed", output="file-o"), timeout_s=1))
+        list(batches.results(Over(status="completed", output="file-o"), timeout_s=PATIENCE_S))
     assert SECRET not in repr(raised.value)
     assert raised.value.__cause__ is None
+
+
+def test_a_file_that_drips_for_ever_is_given_up(batches: OpenAiBatch, server: RawServer) -> None:
+    """After the time for it, whatever has come so far."""
+    server.answer(lambda request: dripping(reply("200 OK", b"", length=10_000)))
+    with pytest.raises(Unavailable, match="timeout"):
+        list(batches.results(Over(status="completed", output="file-o"), timeout_s=1))
 
 
 def test_both_files_are_read_and_none_where_there_is_none(batches: OpenAiBatch, server: RawServer) -> None:
@@ -449,9 +448,9 @@ def test_both_files_are_read_and_none_where_there_is_none(batches: OpenAiBatch, 
         return [next(reply("200 OK", content) for name, content in files.items() if name in request)]
 
     server.answer(script)
-    both = list(batches.results(Over(status="completed", output="file-o", errors="file-e"), timeout_s=5))
+    both = list(batches.results(Over(status="completed", output="file-o", errors="file-e"), timeout_s=PATIENCE_S))
     assert both == [HELLO, Declined(custom_id="job-2.1", reason="500")]
-    assert list(batches.results(Over(status="cancelled"), timeout_s=5)) == []
+    assert list(batches.results(Over(status="cancelled"), timeout_s=PATIENCE_S)) == []
     assert len(server.requests) == 2
 
 
@@ -459,7 +458,7 @@ def test_lines_come_one_by_one(batches: OpenAiBatch, server: RawServer) -> None:
     """A long file is not held: the first line is there before the last is sent, and a reader may stop."""
     whole = b"".join(chat("hello") + b"\n" for _ in range(20_000))
     server.answer(lambda request: [reply("200 OK", whole[:100_000], length=len(whole)), 0.3, whole[100_000:]])
-    lines = batches.results(Over(status="completed", output="file-o"), timeout_s=5)
+    lines = batches.results(Over(status="completed", output="file-o"), timeout_s=PATIENCE_S)
     assert next(iter(lines)) == HELLO
     lines.close()  # type: ignore[attr-defined]  # it is a generator
 

@@ -27,6 +27,7 @@ from shared.core.sensitive import Sensitive
 from shared.core.vendor import VendorSpec
 from tests.contract.providers import SECRET, a_request
 from tests.unit.vendors.sockets import RawServer, reply
+from tests.waiting import PATIENCE_S
 
 REQUESTS = [a_request("job-1.1"), a_request("job-2.1")]
 PAGE = b"<html><body>Bad gateway</body></html>"
@@ -79,7 +80,7 @@ def test_every_answer_to_a_submission_has_its_meaning(
 ) -> None:
     """One request, one verdict; what was heard of the status counts, also when the rest is lost."""
     server.answer(lambda request: [told])
-    heard = batches.submit("tag", REQUESTS, timeout_s=5)
+    heard = batches.submit("tag", REQUESTS, timeout_s=PATIENCE_S)
     assert heard == means
     assert len(server.requests) == 1
     assert SECRET not in repr(heard)
@@ -87,15 +88,15 @@ def test_every_answer_to_a_submission_has_its_meaning(
 
 def test_silence_is_no_word_and_a_closed_port_a_certain_no(batches: PlainBatch, server: RawServer) -> None:
     """Only what never left was certainly not taken."""
-    server.answer(lambda request: [2.0])
+    server.answer(lambda request: [PATIENCE_S])
     assert batches.submit("tag", REQUESTS, timeout_s=1) == NoWord("timeout")
-    assert an_adapter("http://127.0.0.1:9").submit("tag", REQUESTS, timeout_s=2) == NotTaken("unreachable")
+    assert an_adapter("http://127.0.0.1:9").submit("tag", REQUESTS, timeout_s=PATIENCE_S) == NotTaken("unreachable")
 
 
 @pytest.mark.parametrize("token", ["a\nb", "ä\u20ac"])
 def test_a_token_that_http_cannot_carry(server: RawServer, token: str) -> None:
     """Nothing is sent, and the token is in no answer."""
-    heard = an_adapter(server.url, old=token, new=token).submit("tag", REQUESTS, timeout_s=2)
+    heard = an_adapter(server.url, old=token, new=token).submit("tag", REQUESTS, timeout_s=PATIENCE_S)
     assert heard == NotTaken("request_unsendable")
     assert server.requests == []
 
@@ -105,11 +106,11 @@ def test_a_401_asks_for_a_fresh_token_once() -> None:
     with VendorSimulator(seed=7) as simulator:
         batches = an_adapter(simulator.plain_url, old="old", new="new")
         simulator.configure("plain", valid_tokens=["new"])
-        taken = batches.submit("tag", REQUESTS, timeout_s=5)
+        taken = batches.submit("tag", REQUESTS, timeout_s=PATIENCE_S)
         assert isinstance(taken, Taken)
-        assert batches.find("tag", timeout_s=5) == [taken.provider_id]
+        assert batches.find("tag", timeout_s=PATIENCE_S) == [taken.provider_id]
         simulator.configure("plain", valid_tokens=["other"])
-        assert batches.submit("tag", REQUESTS, timeout_s=5) == NotTaken("refused", auth=True)
+        assert batches.submit("tag", REQUESTS, timeout_s=PATIENCE_S) == NotTaken("refused", auth=True)
 
 
 PROGRESS = {
@@ -136,22 +137,22 @@ def test_every_state_has_its_meaning(
 ) -> None:
     """In the port's words; what is not known is no word."""
     server.answer(lambda request: [answer("200 OK", told)])
-    assert batches.progress("j-1", timeout_s=5) == means
+    assert batches.progress("j-1", timeout_s=PATIENCE_S) == means
 
 
 def test_only_the_provider_says_that_a_batch_is_gone(batches: PlainBatch, server: RawServer) -> None:
     """A gateway's 404 is no such word."""
     server.answer(lambda request: [answer("404 No", {"code": "unknown_job"})])
-    assert batches.progress("j-1", timeout_s=5) == Vanished()
+    assert batches.progress("j-1", timeout_s=PATIENCE_S) == Vanished()
     server.answer(lambda request: [reply("404 No", PAGE)])
-    assert batches.progress("j-1", timeout_s=5) == NoWord("404")
+    assert batches.progress("j-1", timeout_s=PATIENCE_S) == NoWord("404")
 
 
 @pytest.mark.parametrize("body", [b'{"jobs": {}}', b'{"jobs": [5]}', b'{"jobs": [{"job": "j-1"}, {}]}', PAGE, b"{}"])
 def test_a_list_that_cannot_be_read_says_nothing(batches: PlainBatch, server: RawServer, body: bytes) -> None:
     """Least of all that there is no batch."""
     server.answer(lambda request: [reply("200 OK", body)])
-    assert batches.find("tag", timeout_s=5) == NoWord("unreadable")
+    assert batches.find("tag", timeout_s=PATIENCE_S) == NoWord("unreadable")
 
 
 def line(**fields: Any) -> bytes:
@@ -181,7 +182,7 @@ LINES: dict[str, tuple[bytes, ResultLine]] = {
 def test_every_line_has_its_meaning(batches: PlainBatch, server: RawServer, told: bytes, means: ResultLine) -> None:
     """In the port's words."""
     server.answer(lambda request: [reply("200 OK", told + b"\n")])
-    assert list(batches.results(Over(status="completed", output="j-1"), timeout_s=5)) == [means]
+    assert list(batches.results(Over(status="completed", output="j-1"), timeout_s=PATIENCE_S)) == [means]
 
 
 def test_a_file_that_is_none_is_not_taken_for_one(batches: PlainBatch, server: RawServer) -> None:
@@ -195,7 +196,7 @@ def test_a_file_that_is_none_is_not_taken_for_one(batches: PlainBatch, server: R
     for word, one in told.items():
         server.answer(lambda request, one=one: [one])
         with pytest.raises(Unavailable, match=word):
-            list(batches.results(Over(status="completed", output="j-1"), timeout_s=5))
+            list(batches.results(Over(status="completed", output="j-1"), timeout_s=PATIENCE_S))
     server.answer(lambda request: [reply("200 OK", b"x" * 2000)])
     with pytest.raises(BadInput, match="larger"):
-        list(batches.results(Over(status="completed", output="j-1"), timeout_s=5))
+        list(batches.results(Over(status="completed", output="j-1"), timeout_s=PATIENCE_S))

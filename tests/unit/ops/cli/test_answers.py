@@ -17,6 +17,7 @@ from ops.cli.stage import Stage
 from shared.core.job import Status
 from shared.core.switches import Level
 from tests.builders import a_job
+from tests.waiting import PATIENCE_S
 
 PENSTOCK = [sys.executable, "-m", "ops.cli"]
 ASKED = [
@@ -33,7 +34,9 @@ FULL = Path("/dev/full")
 
 def run(arguments: tuple[str, ...], **more: Any) -> subprocess.CompletedProcess[str]:
     """`penstock` as a shell starts it."""
-    return subprocess.run([*PENSTOCK, *arguments], stderr=subprocess.PIPE, text=True, timeout=120, check=False, **more)
+    return subprocess.run(
+        [*PENSTOCK, *arguments], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False, **more
+    )
 
 
 def told(answer: subprocess.CompletedProcess[str]) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from ops.vendors.record import Ending, VerdictKind
 from ops.vendors.server import VendorSimulator
+from tests.waiting import until
 
 
 def send(client: httpx.Client, key: str = "k1", text: str = "Hello") -> httpx.Response:
@@ -91,6 +92,7 @@ def test_a_hang_is_an_accept_that_the_client_never_hears(client: httpx.Client, v
     vendor.configure("helpdesk", hang_s=600)
     with pytest.raises(httpx.ReadTimeout):
         client.post("/helpdesk/conversations/c1/replies", json={"text": "Hello"}, timeout=0.2)
+    until(lambda: bool(vendor.record.accepts), "the accept")
     assert [entry.ending for entry in vendor.record.accepts] == [Ending.HUNG]
     started = time.monotonic()
     vendor.stop()
@@ -99,9 +101,10 @@ def test_a_hang_is_an_accept_that_the_client_never_hears(client: httpx.Client, v
 
 def test_a_hang_before_accept_accepts_nothing(client: httpx.Client, vendor: VendorSimulator) -> None:
     """A read time-out can also fall before the accept: then nothing has taken place, or ever will."""
-    vendor.configure("helpdesk", hang_s=0.2, hang_before_accept=True)
+    vendor.configure("helpdesk", hang_s=600, hang_before_accept=True)
     with pytest.raises(httpx.ReadTimeout):
         client.post("/helpdesk/conversations/c1/replies", json={"text": "Hello"}, timeout=0.05)
+    vendor.configure("helpdesk", hang_s=0.2)
     with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
         send(client)
     assert vendor.record.accepts == ()

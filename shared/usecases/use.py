@@ -28,11 +28,14 @@ class Use:
         self.tokens = self.tokens or float(tokens)
 
     def heard(self, permit: Permit, answer: Answer, now_us: int) -> None:
-        """The answer tells the use. A refused call used no tokens; a probe was let through without a charge."""
+        """The answer tells the use. A refused call used no tokens; one that met the limit keeps its charge, since what
+        it was charged with is over when the quiet is: given back then, it would let a call out before its moment. A
+        probe was let through without a charge."""
         accepted = isinstance(answer, Accepted)
         used = answer.report.tokens_used
         if used is None:
-            used = 0 if isinstance(answer, Refused) else permit.tokens
+            free = isinstance(answer, Refused) and not answer.rate_limited
+            used = 0 if free else permit.tokens
         self._charged = permit.tokens
         self._owed += used - permit.tokens if not permit.probe else used if accepted else 0
         if not accepted:

@@ -116,6 +116,14 @@ NIGHTS: tuple[Mutant, ...] = (
         tests=("tests/unit/core/test_feedback.py",),
     ),
     Mutant(
+        name="a_429_pays_for_the_next_call",
+        file="shared/usecases/use.py",
+        old="isinstance(answer, Refused) and not answer.rate_limited",
+        new="isinstance(answer, Refused)",
+        reqs=("X3",),
+        tests=("tests/unit/usecases/test_use.py",),
+    ),
+    Mutant(
         name="what_came_back_counts_as_spent",
         file="shared/adapters/aws/budget_writes.py",
         old="        write.add(SPENT, -rate.configured_us(spec, want))",

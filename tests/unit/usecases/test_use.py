@@ -48,14 +48,15 @@ def test_what_is_charged_is_what_was_used(calls: list[tuple[int, int]], takes: l
     [
         (used(None), False, 0),
         (Unknown("timeout"), False, 0),
-        (Refused("429"), False, -700),
+        (Refused("422"), False, -700),
+        (Refused("429"), False, 0),
         (used(900), True, 900),
         (Refused("429"), True, 0),
     ],
 )
 def test_what_an_answer_does_not_tell(answer: Answer, probe: bool, owed: int) -> None:
-    """A call that may have been made used its charge; one that was refused used nothing; a probe, which nobody charged,
-    what it tells."""
+    """A call that may have been made used its charge; one that was refused used nothing, but one that met the limit
+    keeps its charge: the quiet outlasts it; a probe, which nobody charged, used what it tells."""
     use = Use()
     use.heard(charged(0 if probe else 700, probe=probe), answer, SECOND)
     assert use.told() == owed

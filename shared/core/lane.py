@@ -138,17 +138,26 @@ class LaneSpec:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Where its jobs wait in the index: in one line, or, where runs take them, in one for each way to do so."""
-        return (self.name,) if self.run is None else tuple(self.line(mode) for mode in Mode)
+        """Where its jobs wait in the index: where runs take them, in a line for each way to do so; else in one, and
+        in one more for each of several tasks. Those are looked at whatever `task_vendors` says, so it may change while
+        jobs wait."""
+        if self.run is not None:
+            return tuple(self.line(mode) for mode in Mode)
+        return (self.name, *(self.line_of_task(task) for task in self.tasks)) if len(self.tasks) > 1 else (self.name,)
 
     def line(self, mode: Mode) -> str:
         """The line of the jobs that are executed in one way."""
         return f"{self.name}:{mode.value}"
 
+    def line_of_task(self, task: str) -> str:
+        """The line of a task, in a lane whose tasks do not all call the same vendors."""
+        return f"{self.name}:{task}"
+
     def line_of(self, job: Job) -> str:
-        """The line a job waits in."""
+        """The line a job waits in: behind those that the same accounts hold, and behind nobody else."""
         if self.run is None:
-            return self.name
+            apart = bool(self.task_vendors) and job.task in self.tasks and len(self.tasks) > 1
+            return self.line_of_task(job.task) if apart else self.name
         decided = (job.routing_decision or {}).get("execution_mode")
         return self.line(Mode.BATCH if decided == Mode.BATCH else Mode.ASYNC)
 

@@ -16,7 +16,7 @@ from shared.contract import metrics
 from shared.core import lifecycle, liveness
 from shared.core.batch_ports import BatchStore
 from shared.core.errors import UnreadableRow
-from shared.core.job import Job, Status
+from shared.core.job import CANARY, Job, Status
 from shared.core.lane import LaneSpec
 from shared.core.message import dead_letter_of, message_of
 from shared.core.ports import Clock, DeadLetterQueues, EffectStore, JobStore, LaneQueues, Telemetry
@@ -32,7 +32,7 @@ class Fault(StrEnum):
     """What an audit can find, each with its repair."""
 
     NO_MESSAGE = "queued, due, in no index and untouched for an hour"
-    NOT_IN_LINE = "queued and due, in no line of its lane's runs, and untouched for an hour"
+    NOT_IN_LINE = "queued and due, in no line that its lane looks at, and untouched for an hour"
     NO_BATCH = "handed to a provider's batch that is not under way"
     DEAD_CLAIM = "claimed by a worker that died, and no message came to rescue it"
     NO_DEAD_LETTER = "failed without its dead letter"
@@ -154,6 +154,9 @@ class Auditor:
         untouched = now - job.updated_at >= timedelta(seconds=untouched_s)
         if job.status is Status.QUEUED and not job.waits and untouched and lifecycle.is_due(job, now):
             return Fault.NO_MESSAGE if lane.run is None else Fault.NOT_IN_LINE
+        if job.status is Status.QUEUED and lane.run is None and job.task not in lane.tasks and untouched:
+            # Perhaps in the line of a task that the lane no longer has; where nobody knows it, it fails for that.
+            return Fault.NOT_IN_LINE if lifecycle.is_due(job, now) and job.task != CANARY else None
         if job.status is Status.PROCESSING and lane.run is None and liveness.is_stale(job, lane, now):
             # The claims of runs stand in the index, where the sweeper finds them; it knows which of them a batch has.
             # A message still under its visibility time-out will rescue it; wait for two of them.
@@ -175,9 +178,9 @@ class Auditor:
             return False
         if fault is Fault.NO_MESSAGE:
             return not persist(lambda: self.queues.send([message_of(job)]), self.clock)
-        if fault is Fault.NOT_IN_LINE:
-            return self._moved(job, lifecycle.held(job, "run", self.clock.now()))
         lane = self.lanes[job.lane]
+        if fault is Fault.NOT_IN_LINE:
+            return self._moved(job, lifecycle.held(job, "run" if lane.run else "line", self.clock.now()))
         back = recover(job, lane, jobs=self.jobs, effects=self.effects, clock=self.clock, telemetry=self.telemetry)
         return back is not None
 

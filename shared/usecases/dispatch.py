@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from heapq import merge
 from itertools import chain
 
 from shared.core import lifecycle
@@ -26,7 +27,7 @@ AGING_S = 60
 """A minute of waiting counts as one priority: urgent jobs jump ahead, none is starved."""
 SEND_EACH = 10
 LOOKS_PAST = 25
-"""So many are looked at behind a full line, in a lane whose tasks do not all spend the same accounts."""
+"""So many are looked at behind a full line that jobs of tasks with other accounts may stand in."""
 TURNS_BACK_S = 10
 """So far back a run looks for promised turns behind a backlog: more than the pause between two runs."""
 
@@ -91,28 +92,30 @@ def dispatch(
     done, run = Dispatched(), run or Run()
     now = clock.now()
     due_before = now + timedelta(seconds=look_ahead_s)
-    entries = Nominees(
-        lambda most: in_turn(jobs.waiting(lane, due_before=due_before, limit=most), now)[:most], limit, run.passed
-    )
+    lines = [_Line(name, lane, jobs, now, due_before, limit, run.passed) for name in lane.lines]
     turns: dict[str, WaitingEntry] = {}
-    if lane.accounts and entries.full:
-        done.paced += 1
-        turns = _turns_behind(entries.window, lane, now, horizon_s, limit, jobs)
+    for line in lines:
+        if lane.accounts and line.full:
+            done.paced += 1
+            turns |= _turns_behind(line, lane, now, horizon_s, limit, jobs)
     ready: list[tuple[Job, Message]] = []
     full: set[str] = set()
     """Tasks at the end of whose line a turn is too far off."""
+    spent: set[str] = set()
+    """Their lines."""
     looks = LOOKS_PAST if lane.task_vendors else 0
-    for entry in chain(turns.values(), entries):
+    given = (("", entry) for entry in turns.values())
+    for line_name, entry in chain(given, merge(*lines, key=lambda one: _rank(one[1], now))):
         if clock.now() >= stop_at:
             break
         if lane.accounts and entry.due > now + timedelta(seconds=horizon_s):
             # Its turn cannot be known so early; the run looks again when it is near.
             done.paced += 1
             continue
-        if full and not entry.timed:
-            # Behind one whose turn is too far off, and with no turn of its own: worth a read only where it may be a job
-            # of a task that spends other accounts.
-            if not looks:
+        if line_name in spent and not entry.timed:
+            # Behind one whose turn is too far off, and with no turn of its own: worth a read only in the line of all
+            # tasks, where jobs may stand since before each had its own.
+            if not looks or line_name != lane.name:
                 done.paced += 1
                 continue
             looks -= 1
@@ -134,6 +137,7 @@ def dispatch(
             done.paced += paced
             if paced and job.permit_at is None:
                 full.add(job.task)
+                spent.add(line_name)
             if job.blocked_by != verdict.reason:
                 held = lifecycle.held(job, verdict.reason or "", now)
                 try_move(job, held, jobs=jobs, clock=clock, telemetry=telemetry)
@@ -165,24 +169,57 @@ def in_turn(entries: Sequence[WaitingEntry], now: datetime) -> list[WaitingEntry
 
     Among jobs of one priority the index's order stays: due, then created, then id.
     """
+    return sorted(entries, key=lambda entry: _rank(entry, now))
 
-    def rank(entry: WaitingEntry) -> tuple[float, datetime]:
-        overdue_s = max(0.0, (now - entry.due).total_seconds())
-        return (entry.priority - overdue_s / AGING_S, entry.due)
 
-    return sorted(entries, key=rank)
+def _rank(entry: WaitingEntry, now: datetime) -> tuple[float, datetime]:
+    overdue_s = max(0.0, (now - entry.due).total_seconds())
+    return (entry.priority - overdue_s / AGING_S, entry.due)
+
+
+class _Line:
+    """One of the lane's lines, in turn. Each has a look of its own: a long one hides no other."""
+
+    def __init__(
+        self,
+        name: str,
+        lane: LaneSpec,
+        jobs: JobStore,
+        now: datetime,
+        due_before: datetime,
+        limit: int,
+        passed: set[WaitingEntry],
+    ) -> None:
+        def look(most: int) -> list[WaitingEntry]:
+            return in_turn(jobs.waiting(lane, due_before=due_before, limit=most, line=name), now)[:most]
+
+        self.name, self._nominees = name, Nominees(look, limit, passed)
+
+    @property
+    def full(self) -> bool:
+        """True when there may be more behind what was looked at."""
+        return self._nominees.full
+
+    @property
+    def window(self) -> list[WaitingEntry]:
+        """What was looked at."""
+        return self._nominees.window
+
+    def __iter__(self) -> Iterator[tuple[str, WaitingEntry]]:
+        return ((self.name, entry) for entry in self._nominees)
 
 
 def _turns_behind(
-    entries: Sequence[WaitingEntry], lane: LaneSpec, now: datetime, horizon_s: float, limit: int, jobs: JobStore
+    line: _Line, lane: LaneSpec, now: datetime, horizon_s: float, limit: int, jobs: JobStore
 ) -> dict[str, WaitingEntry]:
-    """Jobs that may have a turn about now, but stand in the index behind a backlog longer than one look."""
-    known = {entry.job_id for entry in entries}
+    """Jobs that may have a turn about now, but stand in a line behind a backlog longer than one look."""
+    known = {entry.job_id for entry in line.window}
     near = jobs.waiting(
         lane,
         due_after=now - timedelta(seconds=TURNS_BACK_S),
         due_before=now + timedelta(seconds=horizon_s),
         limit=limit,
+        line=line.name,
     )
     return {entry.job_id: entry for entry in near if entry.timed and entry.job_id not in known}
 

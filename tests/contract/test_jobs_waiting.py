@@ -95,6 +95,26 @@ def test_shards_are_merged_in_order(world: World) -> None:
     assert [entry.due for entry in entries] == [NOW + timedelta(seconds=n) for n in range(7)]
 
 
+@pytest.mark.req("X4")
+def test_tasks_that_call_different_vendors_have_lines_of_their_own(world: World) -> None:
+    """One is asked for without the others; asked for all, they are one; a job is moved within its own."""
+    lane = LANES["apart"]
+    tasks = ("reply", "tag", "unknown")
+    jobs = {task: a_job(lane="apart", task=task, due=NOW, not_before_at=NOW) for task in tasks}
+    for job in jobs.values():
+        world.jobs.put(job)
+    lines = (lane.line_of_task("reply"), lane.line_of_task("tag"), lane.name)
+    assert lane.lines == (lines[2], *lines[:2])
+    for task, line in zip(tasks, lines, strict=True):
+        (entry,) = world.jobs.waiting(lane, due_before=NOW, limit=5, line=line)
+        assert entry.job_id == jobs[task].job_id
+    assert len(world.jobs.waiting(lane, due_before=NOW, limit=5)) == 3
+    world.jobs.move(jobs["tag"], lifecycle.rescheduled(jobs["tag"], NOW + MINUTE, "x", NOW))
+    assert world.jobs.waiting(lane, due_before=NOW, limit=5, line=lines[1]) == []
+    (entry,) = world.jobs.waiting(lane, due_before=NOW + MINUTE, limit=5, line=lines[1])
+    assert entry.due == NOW + MINUTE
+
+
 def test_a_hand_off_takes_the_job_out_of_the_index(world: World) -> None:
     """Handed off, a job is not nominated again."""
     job = a_job(due=NOW, not_before_at=NOW)

@@ -66,6 +66,12 @@ LANES: Mapping[str, LaneSpec] = {
         a_lane(),
         a_lane(name="sharded", shards=3),
         a_lane(name="outreach", admission="fair"),
+        a_lane(
+            name="apart",
+            tasks=("reply", "tag"),
+            vendors=("helpdesk", "openai"),
+            task_vendors={"reply": ("helpdesk",)},
+        ),
         a_run_lane(),
     )
 }

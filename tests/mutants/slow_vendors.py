@@ -152,4 +152,20 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
         reqs=("X9",),
         tests=("tests/unit/core/test_rate.py",),
     ),
+    Mutant(
+        name="a_spent_line_hides_the_others",
+        file="shared/usecases/dispatch.py",
+        old="        if line_name in spent and not entry.timed:",
+        new="        if spent and not entry.timed:",
+        reqs=("X4",),
+        tests=("tests/unit/usecases/test_task_vendors.py",),
+    ),
+    Mutant(
+        name="the_line_of_before_is_forgotten",
+        file="shared/core/lane.py",
+        old="return (self.name, *(self.line_of_task",
+        new="return (*(self.line_of_task",
+        reqs=("X8",),
+        tests=("tests/unit/usecases/test_task_vendors.py",),
+    ),
 )

@@ -228,7 +228,7 @@ def test_a_nomination_that_is_out_of_date_is_passed_over(happened: str) -> None:
             desk.jobs.expire(job.job_id)
     before = desk.jobs.item(job.job_id)
     stale = Flaky(desk.jobs)
-    stale.waiting = lambda lane, *, due_before, limit: nominated  # type: ignore[method-assign]
+    stale.waiting = lambda lane, *, line, **_: nominated if line == lane.name else []  # type: ignore[method-assign]
     desk.jobs = stale  # type: ignore[assignment]
     done = desk.dispatch()
     assert (done.stale_nominations, done.sent) == (1, 0)

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.adapters.memory.budgets import MemoryBudgetLedger
 from shared.adapters.memory.vendor import Says
@@ -17,16 +19,20 @@ from shared.core.message import QueueDepth
 from shared.core.plan import PlanState
 from shared.core.rate import SECOND, Budget, us_of
 from shared.core.switches import Level
+from shared.usecases.audit import UNTOUCHED_S, Fault
 from shared.usecases.dispatch import LOOKS_PAST
 from shared.usecases.explain import explain
 from shared.usecases.run_attempt import Answer
-from tests.builders import a_job, an_account
+from tests.builders import a_job, a_lane, an_account
 from tests.unit.usecases.desk import Desk
 from tests.unit.usecases.redriving import RedriveDesk
 from tests.unit.usecases.watch import QUIET, Watch
 
 DESK, MODEL = an_account(), an_account(name="model", vendor="openai")
 LANE: dict[str, Any] = {"vendors": ("helpdesk", "openai"), "task_vendors": {"reply": ("helpdesk",)}}
+
+
+task_vendors = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from([("x",), ("y",), ("x", "y"), ()]))
 
 
 class Watched(MemoryBudgetLedger):
@@ -103,17 +109,73 @@ def test_an_account_that_is_spent_holds_the_tasks_that_spend_it() -> None:
     assert [one.blocked.gate if one.blocked else None for one in said] == [None, "budget"]
 
 
-def test_a_job_behind_a_full_line_of_another_task_goes_on() -> None:
-    """The dispatcher looks past jobs whose account is spent, a few of them; they wait, and cost no write."""
+def stand(desk: Any, task: str, count: int, since_s: int, **more: Any) -> list[Job]:
+    """Jobs of a task that wait in the table since so many seconds."""
+    at = desk.clock.now() - timedelta(seconds=since_s)
+    more = {"due": at, "created_at": at, "blocked_by": "budget:model", **more}
+    return [desk.put(a_job(task=task, key=f"{task}-{since_s}-{number:03d}", **more)) for number in range(count)]
+
+
+@pytest.mark.req("X4")
+def test_a_slow_accounts_jobs_hide_no_fast_ones() -> None:
+    """However many wait before them, whatever their priority: one of the slow line is read, and costs no write."""
     desk = a_desk()
     spend(desk)
-    at = desk.clock.now() - timedelta(seconds=1)
-    held = "budget:model"
-    for number in range(LOOKS_PAST):
-        desk.put(a_job(task="ask_and_reply", key=f"a-{number:02d}", due=at, created_at=at, blocked_by=held))
-    free = desk.put(a_job(key="z", due=desk.clock.now(), created_at=desk.clock.now(), blocked_by="backoff"))
-    done = desk.dispatch()
-    assert (done.sent, desk.queued_messages()) == (1, [free.job_id])
+    stand(desk, "ask_and_reply", 300, 9, priority=1)
+    free = stand(desk, "reply", 2, 1)
+    done = desk.dispatch(limit=20)
+    assert (done.sent, done.nominated) == (2, 3)
+    assert sorted(desk.queued_messages()) == sorted(job.job_id for job in free)
+    assert desk.dispatch(limit=20).paced
+
+
+@pytest.mark.req("X8")
+def test_who_stands_in_the_line_of_before_is_not_forgotten() -> None:
+    """Jobs that waited before their task had a line of its own go out first; a few are looked past for each other."""
+    desk = a_desk()
+    spend(desk)
+    own = dict(desk.lane.task_vendors)
+    object.__setattr__(desk.lane, "task_vendors", {})
+    stand(desk, "ask_and_reply", LOOKS_PAST, 9)
+    before = stand(desk, "reply", 1, 8)
+    object.__setattr__(desk.lane, "task_vendors", own)
+    after = stand(desk, "reply", 1, 7)
+    assert desk.dispatch().sent == 2
+    assert desk.queued_messages() == [before[0].job_id, after[0].job_id]
+
+
+def test_a_lane_whose_tasks_become_alike_forgets_no_line() -> None:
+    """The other way round: what stands in the line of its task is looked at, whatever the tasks call."""
+    desk = a_desk()
+    stand(desk, "reply", 2, 9)
+    object.__setattr__(desk.lane, "task_vendors", {})
+    assert desk.dispatch().sent == 2
+
+
+def test_the_line_of_a_task_that_is_gone_is_left_by_an_audit() -> None:
+    """An hour later its jobs stand in the line of all, where they are taken like any of a task that nobody knows."""
+    desk = a_desk()
+    (job,) = stand(desk, "reply", 1, 9)
+    object.__setattr__(desk.lane, "task_vendors", {"ask_and_reply": ("openai",)})
+    object.__setattr__(desk.lane, "tasks", ("ask_and_reply", "tag"))
+    assert desk.dispatch().sent == 0
+    desk.clock.advance(UNTOUCHED_S)
+    (finding,) = desk.auditor().run(repair=True).findings
+    assert (finding.job_id, finding.fault, finding.repaired) == (job.job_id, Fault.NOT_IN_LINE, True)
+    assert desk.dispatch().sent == 1
+
+
+@given(before=task_vendors, after=task_vendors, task=st.sampled_from(["a", "b", "c", "d"]))
+def test_no_change_of_what_tasks_call_hides_a_job(
+    before: dict[str, tuple[str, ...]], after: dict[str, tuple[str, ...]], task: str
+) -> None:
+    """Whatever line it was put in, the lane looks there afterwards; and who stands in one line is held alike."""
+    lane, later = (a_lane(tasks=("a", "b", "c"), vendors=("x", "y"), task_vendors=each) for each in (before, after))
+    job = a_job(task=task)
+    assert lane.line_of(job) in later.lines
+    if before:
+        others = [a_job(task=other) for other in ("a", "b", "c") if lane.vendors_of(other) != lane.vendors_of(task)]
+        assert all(lane.line_of(other) != lane.line_of(job) for other in others)
 
 
 def test_a_lane_whose_tasks_are_alike_does_not_look_past_a_full_line() -> None:

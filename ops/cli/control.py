@@ -247,7 +247,7 @@ def _set(
         present = _entry(stage, scope)
     except (UnreadableRow, Unavailable):
         present = None
-    lanes = _lanes(stage, rung)
+    lanes = _lanes(stage, scope, rung, anyway=consent.anyway)
     opening = opened(asked, stage, scope, present, consent) if loosens(present, rung, automation_on) else None
     try:
         done = set_switch(
@@ -300,9 +300,9 @@ def _reset(asked: Asked, stage: Stage, scope: str, rung: Level, why: str, automa
     asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
 
 
-def _lanes(stage: Stage, rung: Level) -> Mapping[str, LaneSpec] | None:
-    """The lanes; None when they cannot be read, whatever the reason, and a halt must not wait for them."""
-    if rung is not Level.HALT:
+def _lanes(stage: Stage, scope: str, rung: Level, *, anyway: bool) -> Mapping[str, LaneSpec] | None:
+    """The lanes; None when they cannot be read, whatever the reason, and what is asked for must not wait for them."""
+    if rung is not Level.HALT and scope != "all" and not anyway:
         return stage.lanes
     try:
         return stage.lanes_at_once

@@ -65,7 +65,7 @@ def set_switch(
     entry as it was looked at. While an entry cannot be read, what is open can be closed, and anything halted.
 
     The scope must be of something in `lanes`, or stand among the switches; `anyway` closes what is no longer there.
-    None: the lanes cannot be read. A halt does not wait for them.
+    None: the lanes cannot be read. A halt does not wait for them, nor does what closes everything: `all` is no name.
     """
     switch = Switch(
         scope=check_scope(scope),
@@ -103,6 +103,8 @@ def _halted(switch: Switch, control: ControlStore) -> bool:
 
 def _doubt(switch: Switch, lanes: Mapping[str, LaneSpec] | None, control: ControlStore, anyway: bool) -> str | None:
     """Why nobody knows whether the switch holds anything back; None where it does. Raises UnknownScope."""
+    if switch.scope == "all":
+        return None
     if lanes is None:
         if switch.level is Level.HALT or anyway:
             return NOT_CHECKED

@@ -29,6 +29,15 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         tests=NAMED,
     ),
     Mutant(
+        name="all_waits_for_the_lanes",
+        file="ops/cli/control.py",
+        old='    if rung is not Level.HALT and scope != "all" and not anyway:',
+        new="    if rung is not Level.HALT and not anyway:",
+        reqs=("C2",),
+        faults=("E8",),
+        tests=NAMED,
+    ),
+    Mutant(
         name="a_task_of_any_name",
         file="shared/core/scopes.py",
         old="    if scope in known:",

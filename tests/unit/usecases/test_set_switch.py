@@ -160,6 +160,15 @@ def test_a_halt_does_not_wait_for_the_lanes(panel: Panel) -> None:
     assert panel.entries == {"lane/supprt": Level.HALT, "lane/support": Level.DRAIN}
 
 
+@pytest.mark.req("C2")
+@pytest.mark.fault("E8")
+@pytest.mark.parametrize("level", list(Level))
+def test_everything_is_closed_without_the_lanes(panel: Panel, level: Level) -> None:
+    """`all` is no name that could be wrong: at every level, without a doubt."""
+    assert panel.set("all", level, automation_enabled=False, lanes=None).warnings == ()
+    assert panel.entries == {"all": level}
+
+
 @pytest.mark.fault("E8")
 def test_a_typo_is_refused_beside_an_entry_nobody_can_read(panel: Panel) -> None:
     """That the switches cannot be read does not make a name that nobody has one."""

@@ -84,13 +84,36 @@ def test_what_is_no_longer_configured_is_closed_anyway(penstock: Any, deployed: 
 
 
 @pytest.mark.fault("E8")
-@pytest.mark.parametrize("scope", ["lane/support", "lane/supprt", "all"])
+@pytest.mark.parametrize("scope", ["lane/support", "lane/supprt"])
 def test_a_halt_does_not_wait_for_the_lanes(penstock: Any, unlisted: Stage, scope: str) -> None:
     """Whatever keeps them from being read: it is set, and says that the name was not checked; nothing else is."""
     told = penstock("control", "set", scope, "halt", *WHY, "--json").document
     assert "nobody checked" in told["warnings"][0]
     assert entries(unlisted) == {scope: Level.HALT}
     assert penstock("control", "set", "vendor/helpdesk", "drain", *WHY, "--json", code=1).document["error"]
+
+
+@pytest.mark.req("C2")
+@pytest.mark.fault("E8")
+@pytest.mark.parametrize(
+    "words", [("set", "all", "halt"), ("set", "all", "drain"), ("safe-mode", "on"), ("automation", "off")], ids=" ".join
+)
+def test_everything_is_closed_without_the_lanes(penstock: Any, unlisted: Stage, words: tuple[str, ...]) -> None:
+    """By every command that closes it, and without a warning: there is no name to be checked. What opens it asks for
+    the checklist of every lane, so it stays closed."""
+    assert penstock("control", *words, *WHY, "--json").document["warnings"] == []
+    assert list(entries(unlisted)) == ["all"]
+    before = entries(unlisted)
+    penstock("control", "set", "all", "normal", "--automation", *WHY, code=1)
+    assert entries(unlisted) == before
+
+
+@pytest.mark.fault("E8")
+def test_anyway_closes_what_nobody_can_check(penstock: Any, unlisted: Stage) -> None:
+    """At any level, while the lanes cannot be read; it says that it was not checked."""
+    told = penstock("control", "safe-mode", "on", "lane/support", *WHY, "--anyway", "--json").document
+    assert "nobody checked" in told["warnings"][0]
+    assert entries(unlisted) == {"lane/support": Level.ROUTE_ONLY}
 
 
 def test_without_a_doubt_there_is_no_warning(penstock: Any, deployed: Stage) -> None:

@@ -21,6 +21,7 @@ from ops.cli import (
     status,
     validate,
 )
+from ops.cli import erasing as erasing  # Its command joins those of `jobs`.
 from ops.cli import resolving as resolving  # Its command joins those of `jobs`.
 from ops.cli import steering as steering  # Its commands join those of `jobs`.
 from ops.cli.command import command, root

@@ -201,7 +201,6 @@ class Stage:
     @cached_property
     def content(self) -> ContentByReference:
         """Text a customer wrote."""
-        bucket = names.bucket(self.name, self.caller.account, self.caller.region)
         return ContentByReference(
             rows=DynamoDbContentStore(
                 client=client("dynamodb", connections=THREADS),
@@ -209,8 +208,14 @@ class Stage:
                 clock=self.clock,
                 kept_days=content_kept_days(self.lanes.values()),
             ),
-            objects=S3ContentStore(client=client("s3", connections=THREADS), bucket=bucket),
+            objects=self.content_objects,
         )
+
+    @cached_property
+    def content_objects(self) -> S3ContentStore:
+        """Those texts that are objects."""
+        bucket = names.bucket(self.name, self.caller.account, self.caller.region)
+        return S3ContentStore(client=client("s3", connections=THREADS), bucket=bucket)
 
     @cached_property
     def queues(self) -> SqsLaneQueues:

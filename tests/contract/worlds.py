@@ -42,6 +42,7 @@ from shared.adapters.memory.stores import (
 from shared.adapters.meter import Meter
 from shared.contract import names, table
 from shared.core.batch_ports import BatchStore
+from shared.core.content_ports import KeptObjects
 from shared.core.lane import LaneSpec
 from shared.core.plan_ports import PlanStore, ResolutionStore
 from shared.core.ports import (
@@ -173,6 +174,11 @@ class World(Protocol):
         ...
 
     @property
+    def kept_objects(self) -> KeptObjects:
+        """The same part, as whoever erases finds what is in it."""
+        ...
+
+    @property
     def payload_rows(self) -> ContentStore:
         """Its part for small payloads."""
         ...
@@ -220,6 +226,7 @@ class MemoryWorld:
         self.queues = MemoryLaneQueues(clock=clock, lanes=LANES, dead_letters=self.dead_letters)
         self.objects = MemoryContentStore(meter=self.meter)
         self.payload_rows = MemoryContentStore(meter=self.meter)
+        self.kept_objects = self.objects
         self.content = ContentByReference(rows=self.payload_rows, objects=self.objects)
         self.actuator = MemoryActuator(["support"])
 
@@ -341,6 +348,10 @@ class AwsWorld:
     @cached_property
     def dead_letters(self) -> SqsDeadLetterQueues:
         return SqsDeadLetterQueues(client=self._clients.sqs, urls=self._urls[1], meter=self.meter, wait_s=0)
+
+    @property
+    def kept_objects(self) -> KeptObjects:
+        return self.objects
 
     @cached_property
     def content(self) -> ContentByReference:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,13 @@ class S3ContentStore:
         """Remove; what is not there is no error."""
         self._meter.call(PORT, "delete")
         ask(PORT, lambda: self._client.delete_object(Bucket=self._bucket, Key=ref))
+
+    def under(self, place: str) -> Iterator[str]:
+        """The reference of every object that begins so."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=place)
+        for page in ask(PORT, lambda: list(pages)):
+            self._meter.call(PORT, "list")
+            yield from (one["Key"] for one in page.get("Contents", ()))
 
 
 def _key(ref: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -308,6 +309,11 @@ class MemoryContentStore:
         self._call("delete")
         with self._lock:
             self._objects.pop(ref, None)
+
+    def under(self, place: str) -> Iterator[str]:
+        """Every reference that begins so."""
+        self._call("list")
+        yield from (ref for ref in self.refs() if ref.startswith(place))
 
     def refs(self) -> list[str]:
         """Every reference; for sweeps."""

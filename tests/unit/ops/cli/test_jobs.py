@@ -11,7 +11,7 @@ import pytest
 
 from ops.cli.stage import Stage
 from shared.adapters.aws.clients import client
-from shared.contract import names
+from shared.contract import names, references
 from shared.core import rate
 from shared.core.account import AccountSpec
 from shared.core.effects import EffectState
@@ -401,3 +401,19 @@ def test_category_is_shown(penstock: Any, deployed: Stage) -> None:
     """A failed job's page names its category."""
     job = stored(deployed, status=Status.FAILED, category=Category.OUTCOME_UNKNOWN)
     assert "outcome_unknown" in penstock("jobs", "show", job.job_id).out
+
+
+# ------------------------------------------------------------------------------------------------- erase
+@pytest.mark.req("R14")
+def test_erase_removes_the_texts_of_an_ended_job(penstock: Any, deployed: Stage) -> None:
+    """Row and object, with a word about how many; a job that waits is ended first."""
+    ref = references.payload_row("acme", "x", "d")
+    job = stored(deployed, status=Status.COMPLETED, payload_ref=ref, result_ref="result/x/answer")
+    deployed.content.put(ref, b"Dear vendor")
+    deployed.content.put("result/x/answer", b"Dear customer")
+    said = penstock("jobs", "erase", job.job_id, "--why", "the customer asked")
+    assert f"erased 2 texts of {job.job_id}" in said.out
+    assert (deployed.content.get(ref), deployed.content.get("result/x/answer")) == (None, None)
+    assert penstock("jobs", "erase", job.job_id, "--why", "again", "--json").document["erased"] == 2
+    waits = stored(deployed, key="waits")
+    assert "cancel or dismiss it first" in penstock("jobs", "erase", waits.job_id, "--why", "x", code=1).err

@@ -103,7 +103,7 @@ def of_lane(lane: LaneSpec, stage: StageSpec) -> Iterator[AlarmSpec]:
             subject=lane.name,
             problem="account-shut",
             means=f"A vendor account of lane {lane.name} takes no calls: an outage, or its credentials are refused.",
-            metric=signals.counted(metrics.ACCOUNT_SHUT, stage=stage.name, lane="all", service=worker),
+            metric=signals.counted(metrics.ACCOUNT_SHUT, stage=stage.name, lane=metrics.ALL_LANES, service=worker),
             threshold=1,
         )
     yield from _watched(lane, stage)
@@ -352,7 +352,7 @@ def of_engine(stage: StageSpec) -> Iterator[AlarmSpec]:
         subject="auditor",
         problem="jobs-repaired",
         means="The auditor found stranded jobs and mended them: something loses messages.",
-        metric=signals.counted(metrics.REPAIRED, stage=stage.name, lane="all", service="auditor"),
+        metric=signals.counted(metrics.REPAIRED, stage=stage.name, lane=metrics.ALL_LANES, service="auditor"),
         threshold=1,
     )
     for reader, means in (
@@ -363,7 +363,7 @@ def of_engine(stage: StageSpec) -> Iterator[AlarmSpec]:
             subject=reader,
             problem="records-isolated",
             means=means,
-            metric=signals.counted(metrics.STREAM_ERRORS, stage=stage.name, lane="all", service=reader),
+            metric=signals.counted(metrics.STREAM_ERRORS, stage=stage.name, lane=metrics.ALL_LANES, service=reader),
             threshold=1,
         )
     for name in names.ENGINE_FUNCTIONS:

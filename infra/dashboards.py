@@ -25,7 +25,8 @@ def lane_dashboard(scope: Construct, construct_id: str, *, lane: LaneSpec, stage
     worker = names.worker(lane.name)
     outcomes = (metrics.COMPLETED, metrics.RETRIED, metrics.DEFERRED, metrics.FAILED)
     effects = (metrics.SENT, metrics.UNKNOWN, metrics.CONTRADICTED)
-    flow = (metrics.ENQUEUED, metrics.ADMITTED, metrics.HELD)
+    # Jobs that a producer puts itself are counted when they are admitted.
+    flow = (*([metrics.ENQUEUED] if lane.intake else []), metrics.ADMITTED, metrics.HELD)
     rescue = (metrics.STALE, metrics.NACKED, metrics.QUARANTINED)
     _dashboard(scope, construct_id, stage, lane.name).add_widgets(
         _graph(
@@ -200,7 +201,7 @@ def engine_dashboard(scope: Construct, construct_id: str, *, stage: StageSpec) -
         _graph(
             "Changes",
             *(
-                signals.counted(name, stage=stage.name, lane="all", service="feed")
+                signals.counted(name, stage=stage.name, lane=metrics.ALL_LANES, service="feed")
                 for name in (metrics.PUBLISHED, metrics.UNPUBLISHED)
             ),
         ),

@@ -76,12 +76,12 @@ def of_function(
     stage: str, function: str, name: str, *, statistic: str = "Sum", period: Duration = MINUTE
 ) -> cloudwatch.Metric:
     """What Lambda says of a function."""
-    return _metric("AWS/Lambda", name, {"FunctionName": names.function(stage, function)}, statistic, period)
+    return _of_aws("AWS/Lambda", name, names.function(stage, function), statistic, period)
 
 
 def of_queue(queue_name: str, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
     """What SQS says of a queue."""
-    return _metric("AWS/SQS", name, {"QueueName": queue_name}, statistic, MINUTE)
+    return _of_aws("AWS/SQS", name, queue_name, statistic, MINUTE)
 
 
 def visible(queue_name: str) -> cloudwatch.Metric:
@@ -100,6 +100,13 @@ def depth(queue_name: str) -> cloudwatch.MathExpression:
             "held": of_queue(queue_name, "ApproximateNumberOfMessagesNotVisible"),
         },
     )
+
+
+def _of_aws(namespace: str, name: str, of: str, statistic: str, period: Duration) -> cloudwatch.Metric:
+    dimension, known = metrics.FROM_AWS[namespace]
+    if name not in known:
+        raise ValueError(f"{namespace} {name} is not a metric of the contract")
+    return _metric(namespace, name, {dimension: of}, statistic, period)
 
 
 def _metric(

@@ -100,6 +100,16 @@ class Assembly:
         found = (self.referred(stack, reference) for reference in _references(value))
         return [resource for resource in found if resource is not None]
 
+    def kinds(self) -> dict[str, str]:
+        """Function, by its part of its name → what it is in the tables of grants and metrics."""
+        lanes = self.stage.lanes.values()
+        return {
+            **{name: name for name in names.ENGINE_FUNCTIONS},
+            **{names.worker(lane.name): "worker" for lane in lanes if lane.run is None},
+            **{names.run(lane.name, role): f"run_{role}" for lane in lanes for role in lane.runs},
+            **{names.intake(lane.name): "intake" for lane in lanes if lane.intake},
+        }
+
     def package_of(self, function: Resource) -> Staged | None:
         """What a function's code is, if it is a package that synth has read."""
         key = function.properties.get("Code", {}).get("S3Key")

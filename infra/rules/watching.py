@@ -1,12 +1,20 @@
-"""Rules about alarms."""
+"""Rules about alarms and dashboards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from infra.rules.assembly import Assembly, texts
+from infra import signals
+from infra.rules.access import joined
+from infra.rules.assembly import Assembly, Resource, texts
 from infra.rules.queues import failure_queues
 from infra.rules.registry import rule
+from shared.contract import metrics, names
+from shared.core.lane import LaneSpec
 
 
 @rule("N11")
@@ -23,3 +31,89 @@ def somebody_hears_of_it(assembly: Assembly) -> Iterator[str]:
     for queue in failure_queues(assembly).values():
         if queue.properties.get("QueueName") not in watched:
             yield f"{queue}: no alarm looks at it"
+
+
+@rule("METRICS")
+def somebody_counts_it(assembly: Assembly) -> Iterator[str]:
+    """An alarm on a metric that nobody writes never rings, and a graph of it is empty: neither says why."""
+    for place, look in _looks(assembly):
+        mistake = _not_of_aws(assembly, look) if look.namespace in metrics.FROM_AWS else _not_of_ours(assembly, look)
+        if mistake:
+            yield f"{place}: {mistake}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A metric that somebody looks at."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+    """An empty value stands for all there are."""
+
+
+_SEARCH = re.compile(r"SEARCH\('\{([^}]+)\} MetricName=\"([^\"]+)\"([^']*)'")
+
+
+def _looks(assembly: Assembly) -> Iterator[tuple[Resource, Look]]:
+    for alarm in assembly.resources("AWS::CloudWatch::Alarm"):
+        stats = [one["MetricStat"]["Metric"] for one in alarm.properties.get("Metrics", []) if "MetricStat" in one]
+        for told in stats or [alarm.properties]:
+            dimensions = {one["Name"]: one["Value"] for one in told.get("Dimensions", [])}
+            name = told.get("MetricName", "")
+            yield alarm, Look(namespace=told.get("Namespace", ""), name=name, dimensions=dimensions)
+    for page in assembly.resources("AWS::CloudWatch::Dashboard"):
+        body = json.loads(joined(page.properties["DashboardBody"]))
+        for line in (line for widget in body["widgets"] for line in widget["properties"].get("metrics", [])):
+            for look in _drawn(line):
+                yield page, look
+
+
+def _drawn(line: list[Any]) -> Iterator[Look]:
+    if isinstance(line[0], str):
+        namespace, name, *named = (part for part in line if isinstance(part, str))
+        dimensions = dict(zip(named[::2], named[1::2], strict=True))
+        yield Look(namespace=namespace, name=name, dimensions=dimensions)
+        return
+    for asked, name, having in _SEARCH.findall(line[0]["expression"]):
+        namespace, *by = asked.split(",")
+        dimensions = dict.fromkeys(by, "") | dict(re.findall(r'(\w+)="([^"]*)"', having))
+        yield Look(namespace=namespace, name=name, dimensions=dimensions)
+
+
+def _not_of_aws(assembly: Assembly, look: Look) -> str:
+    dimension, known = metrics.FROM_AWS[look.namespace]
+    if look.name not in known or set(look.dimensions) != {dimension}:
+        return f"{look.namespace} counts no {look.name} by {', '.join(look.dimensions)}"
+    told = {
+        str(one.properties[dimension])
+        for one in assembly.resources("AWS::Lambda::Function", "AWS::SQS::Queue")
+        if dimension in one.properties
+    }
+    of = look.dimensions[dimension]
+    return "" if of in told else f"{look.namespace} {look.name} of {of}, which is not in this stage"
+
+
+def _not_of_ours(assembly: Assembly, look: Look) -> str:
+    if look.namespace != metrics.NAMESPACE or look.name not in metrics.COUNTED_BY:
+        return f"nobody counts {look.namespace} {look.name}"
+    by = {metrics.LANE, signals.SERVICE, metrics.STAGE, *([metrics.ACCOUNT] * (look.name in metrics.OF_AN_ACCOUNT))}
+    if set(look.dimensions) != by:
+        return f"{look.name} is not counted by {', '.join(look.dimensions)}"
+    stage, lane, service = assembly.stage, look.dimensions[metrics.LANE], look.dimensions[signals.SERVICE]
+    counted_for = (metrics.ALL_LANES,) if look.name in metrics.OF_THE_STAGE else stage.lanes
+    if look.dimensions[metrics.STAGE] != stage.name or (lane and lane not in counted_for):
+        return f"{look.name} is not counted for {lane or 'any lane'} of {look.dimensions[metrics.STAGE]}"
+    counting = {
+        function
+        for function, kind in assembly.kinds().items()
+        if kind in metrics.COUNTED_BY[look.name]
+        and service in ("", function)
+        and (lane not in stage.lanes or function in names.ENGINE_FUNCTIONS or _belongs(function, stage.lanes[lane]))
+    }
+    return "" if counting else f"{service or 'this stage'} counts no {look.name} of {lane or 'any lane'}"
+
+
+def _belongs(function: str, lane: LaneSpec) -> bool:
+    own = {names.worker(lane.name), names.intake(lane.name), *(names.run(lane.name, role) for role in lane.runs)}
+    return function in own

@@ -1,9 +1,14 @@
-"""Metric names and the dimensions they have. A closed list: a test compares code, dashboards and alarms with it."""
+"""Metric names, the dimensions they have and who counts them. A closed list: synth compares dashboards and alarms with
+it, and a test the code."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 NAMESPACE = "Penstock"
 LANE = "lane"
+ALL_LANES = "all"
+"""The lane of what is counted for the whole stage."""
 STAGE = "stage"
 """Two stages in one account count apart."""
 NO_STAGE = "unset"
@@ -69,43 +74,72 @@ EVENTS_UNANSWERED = "EventsUnanswered"
 SEVERE, CLOSED = 3, 1
 """Values of the levels from which on somebody is told: of `Severity`, and of `SwitchLevel`."""
 
-ALL = (
-    ENQUEUED,
-    ADMITTED,
-    HELD,
-    COMPLETED,
-    RETRIED,
-    DEFERRED,
-    FAILED,
-    STALE,
-    UNKNOWN,
-    SENT,
-    CONTRADICTED,
-    QUARANTINED,
-    RUN_SKIPPED,
-    REPAIRED,
-    NACKED,
-    STREAM_ERRORS,
-    PUBLISHED,
-    UNPUBLISHED,
-    WAITING,
-    RATE_DEFERRED,
-    RATE_WAIT,
-    PERMITS,
-    TOKENS,
-    ACCOUNT_SHUT,
-    CAP,
-    SEVERITY,
-    QUEUE_AGE,
-    CAP_CHANGED,
-    CAP_SKIPPED,
-    SOURCE_CLOSED,
-    TRIPPED,
-    SWITCH_LEVEL,
-    COST,
-    ACCOUNT_COST,
-    CANARY_AGE,
-    CANARY_MISSED,
-    EVENTS_REFUSED,
-    EVENTS_UNANSWERED,
-)
+_WORKERS = ("worker", "run_worker")
+COUNTED_BY: Mapping[str, tuple[str, ...]] = {
+    ENQUEUED: ("intake",),
+    ADMITTED: ("stream", "run_batch_submitter", "run_worker"),
+    HELD: ("stream", "worker"),
+    COMPLETED: _WORKERS,
+    RETRIED: _WORKERS,
+    DEFERRED: _WORKERS,
+    FAILED: _WORKERS,
+    STALE: ("worker", "sweeper", "triage", "auditor"),
+    UNKNOWN: _WORKERS,
+    SENT: _WORKERS,
+    CONTRADICTED: _WORKERS,
+    QUARANTINED: ("triage",),
+    RUN_SKIPPED: (
+        *("dispatcher", "sweeper", "triage", "auditor", "redriver", "governor"),
+        *("run_batch_submitter", "run_batch_collector", "run_worker"),
+    ),
+    REPAIRED: ("auditor",),
+    NACKED: ("worker",),
+    STREAM_ERRORS: ("stream", "feed"),
+    PUBLISHED: ("feed",),
+    UNPUBLISHED: ("feed",),
+    WAITING: ("dispatcher",),
+    RATE_DEFERRED: _WORKERS,
+    RATE_WAIT: _WORKERS,
+    PERMITS: _WORKERS,
+    TOKENS: _WORKERS,
+    ACCOUNT_SHUT: _WORKERS,
+    CAP: ("governor",),
+    SEVERITY: ("governor",),
+    QUEUE_AGE: ("governor",),
+    CAP_CHANGED: ("governor",),
+    CAP_SKIPPED: ("governor",),
+    SOURCE_CLOSED: ("governor",),
+    TRIPPED: ("governor",),
+    SWITCH_LEVEL: ("governor",),
+    COST: ("governor",),
+    ACCOUNT_COST: ("governor",),
+    CANARY_AGE: ("sweeper",),
+    CANARY_MISSED: ("sweeper",),
+    EVENTS_REFUSED: ("intake",),
+    EVENTS_UNANSWERED: ("intake",),
+}
+"""Who counts what: engine functions by name; one word for the workers of all lanes, one for their intakes, one for each
+kind of run. A test reads it again from the code."""
+ALL = tuple(COUNTED_BY)
+OF_THE_STAGE = (STREAM_ERRORS, RUN_SKIPPED, REPAIRED, PUBLISHED, UNPUBLISHED, ACCOUNT_SHUT)
+"""Counted for all lanes together; all others for one lane."""
+OF_AN_ACCOUNT = (RATE_DEFERRED, RATE_WAIT, PERMITS, TOKENS, ACCOUNT_COST)
+"""Counted by account, too."""
+
+FROM_AWS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "AWS/Lambda": (
+        "FunctionName",
+        ("Invocations", "Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"),
+    ),
+    "AWS/SQS": (
+        "QueueName",
+        (
+            "ApproximateAgeOfOldestMessage",
+            "ApproximateNumberOfMessagesVisible",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+        ),
+    ),
+}
+"""What AWS counts, and alarms and dashboards may look at: its namespace, its one dimension, its names. `IteratorAge` is
+only told of a function that reads a stream."""

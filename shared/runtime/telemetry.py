@@ -46,7 +46,7 @@ class PowertoolsTelemetry:
             **_fields(ids),
         )
 
-    def count(self, metric: str, value: float = 1, *, lane: str = "all", account: str = "") -> None:
+    def count(self, metric: str, value: float = 1, *, lane: str = metrics.ALL_LANES, account: str = "") -> None:
         """Add to a metric of the closed list."""
         if metric not in metrics.ALL:
             raise ValueError("not a metric of the closed list")

@@ -111,6 +111,20 @@ def _may(templates: Templates, who: str, action: str, resource: str = "arn:aws:x
     policy["PolicyDocument"]["Statement"].append({"Effect": "Allow", "Action": action, "Resource": resource, **more})
 
 
+def _dimension(templates: Templates, alarm: str, name: str, value: str) -> None:
+    (dimension,) = [one for one in properties(templates, ALARM, named=alarm)["Dimensions"] if one["Name"] == name]
+    dimension["Value"] = value
+
+
+def _drawn(templates: Templates, old: str, new: str) -> None:
+    """Write something else on the page of lane support."""
+    told = properties(templates, "AWS::CloudWatch::Dashboard", named="penstock-prod-support")["DashboardBody"]
+    parts = told["Fn::Join"][1]
+    changed = [part.replace(old, new) if isinstance(part, str) else part for part in parts]
+    assert changed != parts
+    told["Fn::Join"][1] = changed
+
+
 def _readers(templates: Templates) -> None:
     first = resource(templates, MAPPING, named=STREAM)
     templates["Control"]["Resources"]["Reader"] = copy.deepcopy(first)
@@ -378,6 +392,26 @@ PLANTS = (
           mistake=lambda t: _may(t, "producer", "kms:Decrypt")),
     Plant(rule="N10", what="a person who may do everything everywhere", part_of_sentence="wider than one resource",
           mistake=lambda t: _may(t, "operator", "lambda:InvokeFunction", "*")),
+    Plant(rule="METRICS", what="an alarm on what nobody counts", part_of_sentence="nobody counts Penstock JobsLost",
+          mistake=_set(ALARM, "support-effects-unknown", MetricName="JobsLost")),
+    Plant(rule="METRICS", what="an alarm on what another function counts", part_of_sentence="auditor counts no Canar",
+          mistake=lambda t: _dimension(t, "support-canary-late", "service", "auditor")),
+    Plant(rule="METRICS", what="an alarm on another lane's worker", part_of_sentence="extraction-worker counts no Eff",
+          mistake=lambda t: _dimension(t, "support-effects-unknown", "service", "extraction-worker")),
+    Plant(rule="METRICS", what="an alarm on another stage", part_of_sentence="not counted for support of dev",
+          mistake=lambda t: _dimension(t, "support-effects-unknown", "stage", "dev")),
+    Plant(rule="METRICS", what="one lane's part of what is counted for all", part_of_sentence="for support of prod",
+          mistake=lambda t: _dimension(t, "auditor-jobs-repaired", "lane", "support")),
+    Plant(rule="METRICS", what="a count without its account", part_of_sentence="is not counted by lane, service, stage",
+          mistake=_set(ALARM, "support-effects-unknown", MetricName="PermitsTaken")),
+    Plant(rule="METRICS", what="a metric that AWS has not", part_of_sentence="AWS/Lambda counts no Error by",
+          mistake=_set(ALARM, "support-worker-function-errors", MetricName="Error")),
+    Plant(rule="METRICS", what="a queue that is not there", part_of_sentence="which is not in this stage",
+          mistake=lambda t: _dimension(t, "support-queue-age", "QueueName", "penstock-prod-suport")),
+    Plant(rule="METRICS", what="a graph of what nobody counts", part_of_sentence="nobody counts Penstock JobsDone",
+          mistake=lambda t: _drawn(t, "JobsCompleted", "JobsDone")),
+    Plant(rule="METRICS", what="a graph of another stage", part_of_sentence="is not counted for support of dev",
+          mistake=lambda t: _drawn(t, 'stage=\\"prod\\"', 'stage=\\"dev\\"')),
     Plant(rule="TTL", what="rows that expire by another attribute", part_of_sentence="must name expires_at",
           mistake=_set(TABLE, "penstock-prod-jobs", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})),
     Plant(rule="TTL", what="rows that never expire", part_of_sentence="must name expires_at",
@@ -416,6 +450,7 @@ def planted(assembly: Assembly, plant: Plant) -> Assembly:
 
 ROWS = {
     "WHO": "J9",
+    "METRICS": "B10",
     "TAGS": "K5",
     "LIMITS": "K6",
     "ENV": "K6",
@@ -446,7 +481,7 @@ def test_a_planted_mistake_is_caught(prod: Synthesized, plant: Plant) -> None:
     assert any(plant.part_of_sentence in sentence for sentence in sentences), sentences
 
 
-@pytest.mark.fault("J7", "K5")
+@pytest.mark.fault("J7", "K5", "B10")
 def test_every_stage_meets_every_rule(every_stage: Synthesized) -> None:
     """No stage has a finding, so synth succeeds."""
     assert not check(every_stage.assembly)

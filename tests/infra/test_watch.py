@@ -205,29 +205,6 @@ def test_a_schedule_that_stops_is_noticed(watched: Synthesized) -> None:
         assert alarm["Period"] * alarm["EvaluationPeriods"] == 3 * getattr(stage.schedules, name)
 
 
-def test_alarms_look_at_metrics_that_are_written(every_stage: Synthesized) -> None:
-    """Penstock's own metrics in alarms are of the closed list, by lane and by the function that counts them."""
-    lanes = every_stage.spec.lanes
-    services = {*names.ENGINE_FUNCTIONS, *map(names.worker, lanes), *map(names.intake, lanes)}
-    own = [
-        metric
-        for alarm in every_stage.assembly.resources(ALARM)
-        for metric in [
-            alarm.properties,
-            *(one["MetricStat"]["Metric"] for one in alarm.properties.get("Metrics", []) if "MetricStat" in one),
-        ]
-        if metric.get("Namespace") == metrics.NAMESPACE
-    ]
-    assert own
-    for metric in own:
-        dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
-        assert metric["MetricName"] in metrics.ALL
-        assert set(dimensions) == {metrics.LANE, metrics.STAGE, "service"}
-        assert dimensions["service"] in services
-        assert dimensions[metrics.STAGE] == every_stage.spec.name
-        assert dimensions[metrics.LANE] in {*every_stage.spec.lanes, "all"}
-
-
 def test_dashboards_look_at_their_own_stage(every_stage: Synthesized) -> None:
     """Two stages in one account share the namespace, so each search names the stage and every dimension there is."""
     for page in every_stage.assembly.resources("AWS::CloudWatch::Dashboard"):

@@ -136,6 +136,22 @@ AS_DEPLOYED = (
         tests=("tests/infra/test_rules.py", "tests/infra/test_control.py"),
     ),
     Mutant(
+        name="a_canary_that_nobody_hears",
+        file="infra/alarms.py",
+        old='            service="sweeper",',
+        new='            service="auditor",',
+        faults=("B10",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+    Mutant(
+        name="whoever_counts_what_is_guessed",
+        file="shared/contract/metrics.py",
+        old='    CANARY_MISSED: ("sweeper",),',
+        new='    CANARY_MISSED: ("sweeper", "auditor"),',
+        faults=("B10",),
+        tests=("tests/unit/contract/test_metrics.py",),
+    ),
+    Mutant(
         name="rows_under_another_attribute",
         file="infra/state.py",
         old="            time_to_live_attribute=table.TTL if name in _EXPIRES else None,",

@@ -43,6 +43,7 @@ INVOKE, POLICY = "AWS::Lambda::EventInvokeConfig", "AWS::IAM::Policy"
 LANE_QUEUE, DEAD_LETTERS = "'QueueName': 'penstock-prod-support'", "penstock-prod-support-dlq"
 INTEGRATION, API_STAGE = "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Stage"
 INTAKE = "penstock-prod-support-intake"
+VERSION = {"Key": "penstock:version", "Value": "1"}
 STREAM, WORKER = "StartingPosition", "penstock-prod-support-worker"
 
 
@@ -331,7 +332,17 @@ PLANTS = (
     Plant(rule="LIMITS", what="a parameter of 5 KB", part_of_sentence="a standard parameter may have 4096",
           mistake=_set("AWS::SSM::Parameter", "/penstock/prod/lanes", Value="x" * 5000)),
     Plant(rule="TAGS", what="the version on an event source", part_of_sentence="stands on functions, and on nothing",
-          mistake=_set(MAPPING, "", Tags=[{"Key": "penstock:version", "Value": "1"}])),
+          mistake=_set(MAPPING, "", Tags=[VERSION])),
+    Plant(rule="TAGS", what="the version on a table", part_of_sentence="stands on functions, and on nothing",
+          mistake=lambda t: properties(t, TABLE)["Replicas"][0]["Tags"].append(VERSION)),
+    Plant(rule="TAGS", what="the version on a key", part_of_sentence="stands on functions, and on nothing",
+          mistake=lambda t: properties(t, "AWS::KMS::Key")["Tags"].append(VERSION)),
+    Plant(rule="TAGS", what="the version on a secret", part_of_sentence="stands on functions, and on nothing",
+          mistake=lambda t: properties(t, "AWS::SecretsManager::Secret")["Tags"].append(VERSION)),
+    Plant(rule="TAGS", what="the version on an alarm", part_of_sentence="stands on functions, and on nothing",
+          mistake=_set(ALARM, "", Tags=[VERSION])),
+    Plant(rule="TAGS", what="the version on an address", part_of_sentence="stands on functions, and on nothing",
+          mistake=_set("AWS::ApiGatewayV2::Api", "", Tags={"penstock:version": "1"})),
     Plant(rule="TAGS", what="a function without its version", part_of_sentence="stands on functions, and on nothing",
           mistake=_drop(FUNCTION, WORKER, "Tags")),
     Plant(rule="RUNS", what="a role that any schedule may take", part_of_sentence="must be the group of",

@@ -323,6 +323,7 @@ _READS = (
     _rows(Resource.PAYLOAD_ROWS, "DescribeTable", "the table of texts is there; none of them is read"),
     _queues(Resource.ALL_QUEUES, "GetQueueUrl GetQueueAttributes", "sees the depths"),
     _grant(Resource.ALL_FUNCTIONS, "lambda", "GetFunctionConfiguration", "where a function writes its log"),
+    _grant(Resource.ALL_FUNCTIONS, "lambda", "GetAlias ListVersionsByFunction", "whether a rollback is in force"),
     _grant(Resource.ALL_EVENT_SOURCES, "lambda", "GetEventSourceMapping", "whether a worker is fed, and its cap"),
     _grant(Resource.ALL_LOGS, "logs", "FilterLogEvents", "event names and ids"),
     _grant(Resource.ALL_SCHEDULES, "scheduler", "GetSchedule", "whether a schedule is on"),

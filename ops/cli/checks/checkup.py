@@ -16,6 +16,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("stacks", deployed.stacks),
     ("tables", deployed.tables),
     ("workers", deployed.workers),
+    ("versions", deployed.versions),
     ("stream", deployed.stream),
     ("stream age", deployed.stream_age),
     ("quota", deployed.quota),

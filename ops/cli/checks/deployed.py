@@ -102,6 +102,25 @@ def workers(stage: Stage) -> Iterator[Line]:
             yield _cap(stage, lane, mapping, about, "stopped on purpose" if halted else "enabled")
 
 
+def versions(stage: Stage) -> Iterator[Line]:
+    """What is started of each worker and intake is what was deployed last, not what a rollback put back."""
+    functions = [names.worker(lane.name) for lane in stage.lanes.values() if lane.run is None]
+    functions += [names.intake(lane.name) for lane in stage.lanes.values() if lane.intake]
+    bad = False
+    for function in functions:
+        name = names.function(stage.name, function)
+        live = stage.client("lambda").get_alias(FunctionName=name, Name=names.LIVE)
+        pages = stage.client("lambda").get_paginator("list_versions_by_function").paginate(FunctionName=name)
+        numbers = (one["Version"] for page in pages for one in page["Versions"])
+        newest = max((int(number) for number in numbers if number.isdigit()), default=None)
+        if newest is not None and str(newest) != live["FunctionVersion"]:
+            bad = True
+            todo = f"a rollback: deploy the revert, or point the alias at {newest}; see docs/deploy.md#rollback"
+            yield warn(f"version {function}", f"{names.LIVE} is {live['FunctionVersion']}, deployed is {newest}", todo)
+    if not bad:
+        yield ok("versions", f"{names.LIVE} is what was deployed last, of {len(functions)} functions")
+
+
 def _cap(stage: Stage, lane: LaneSpec, mapping: Mapping[str, Any], about: str, state: str) -> Line:
     if "ReportBatchItemFailures" not in mapping.get("FunctionResponseTypes", []):
         return fail(about, "one failed message returns its whole batch", "deploy the lane's stack")

@@ -70,6 +70,8 @@ class Cloud(Stage):
             }
             for lane in LANES
         }
+        self.versions = {f"penstock-dev-{lane.name}-worker": ["$LATEST", "9", "10"] for lane in LANES}
+        self.live = {name: versions[-1] for name, versions in self.versions.items()}
         for reader in ("stream", "feed"):
             name = f"penstock-dev-{reader}"
             self.mappings[name] = {"UUID": f"u-{reader}", "State": "Enabled", "LastProcessingResult": "OK"}
@@ -140,6 +142,10 @@ class Cloud(Stage):
             list_event_source_mappings=listed,
             get_event_source_mapping=lambda **asked: self.mappings[asked["UUID"]],
             get_account_settings=self.quota,
+            get_alias=lambda FunctionName, Name: {"FunctionVersion": self.live[FunctionName]},
+            list_versions_by_function=lambda FunctionName: {
+                "Versions": [{"Version": one} for one in self.versions[FunctionName]]
+            },
         )
 
     def _cloudwatch(self) -> Service:

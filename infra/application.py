@@ -45,6 +45,8 @@ def build(app: App, deployment: Deployment) -> Penstock:
         lane.add_stack_dependency(state)
         control.add_stack_dependency(lane)
     control.add_stack_dependency(state)
+    # Silence is bad news to some alarms: let there be something to hear first.
+    watch.add_stack_dependency(control)
     for one in lane_watches:
         one.add_stack_dependency(watch)
     Tags.of(app).add("penstock:stage", deployment.stage.name)

@@ -31,7 +31,7 @@ ESSENTIAL = frozenset(
 
 
 class WatchStack(Stack):
-    """Looks at the other stacks by name only, so it can be deployed and deleted without them."""
+    """Looks at the other stacks by name only: it comes after them, and can be deleted without them."""
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
         self._stage = deployment.stage

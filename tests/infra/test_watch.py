@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -203,6 +206,51 @@ def test_a_schedule_that_stops_is_noticed(watched: Synthesized) -> None:
         alarm = watched.the(ALARM, AlarmName=naming.alarm(stage.name, name, "schedule-silent")).properties
         assert alarm["TreatMissingData"] == "breaching"
         assert alarm["Period"] * alarm["EvaluationPeriods"] == 3 * getattr(stage.schedules, name)
+
+
+def _rings(alarm: Mapping[str, Any], points: Sequence[float]) -> bool:
+    """CloudWatch's verdict on as many of the newest periods as have data; what is missing counts as the alarm says."""
+    assert alarm["TreatMissingData"] in ("breaching", "notBreaching")
+    of = alarm["EvaluationPeriods"]
+    compare = {
+        "GreaterThanOrEqualToThreshold": operator.ge,
+        "GreaterThanThreshold": operator.gt,
+        "LessThanThreshold": operator.lt,
+    }[alarm["ComparisonOperator"]]
+    bad = [compare(point, alarm["Threshold"]) for point in points[-of:]]
+    missing = [alarm["TreatMissingData"] == "breaching"] * (of - len(bad))
+    return sum((*bad, *missing)) >= alarm.get("DatapointsToAlarm", of)
+
+
+HEARD_FIRST = {"schedule-silent": 1.0, "governor-silent": 1.0, "canary-late": 0.0}
+"""Problem of an alarm that rings at silence → the first that is ever counted where nothing is wrong."""
+
+
+@pytest.mark.fault("B10")
+def test_on_a_first_deploy_silence_alone_rings_and_ends_with_the_first_run(every_stage: Synthesized) -> None:
+    """No alarm rings without data but those that the docs name; each of these is quiet after one good point."""
+    ringing: dict[str, list[Mapping[str, Any]]] = {}
+    for alarm in (one.properties for one in every_stage.assembly.resources(ALARM)):
+        if _rings(alarm, []):
+            ringing.setdefault(alarm["AlarmDescription"].rpartition("#")[2], []).append(alarm)
+    assert ringing.keys() == (HEARD_FIRST.keys() if every_stage.spec.alarms == ALL_ALARMS else {"canary-late"})
+    for problem, alarms in ringing.items():
+        assert not [alarm["AlarmName"] for alarm in alarms if _rings(alarm, [HEARD_FIRST[problem]])]
+        assert all(_rings(alarm, [2 * (problem == "canary-late")] * alarm["EvaluationPeriods"]) for alarm in alarms)
+    told = (
+        (ROOT / "docs/deploy.md").read_text(encoding="utf-8").partition("**What rings then.**")[2].partition("\n#")[0]
+    )
+    assert set(re.findall(r"alarms\.md#([a-z-]+)", told)) == HEARD_FIRST.keys()
+
+
+def test_alarms_are_deployed_after_what_they_listen_to(every_stage: Synthesized) -> None:
+    """Control before Watch, and Watch before what watches a lane: a schedule has run when silence begins to count."""
+    manifest = json.loads((every_stage.directory / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
+    after = {name: set(one.get("dependencies", ())) for name, one in manifest.items()}
+    assert "Control" in after["Watch"]
+    for lane in every_stage.spec.lanes:
+        assert f"Lane-{lane}" in after["Control"]
+        assert "Watch" in after[f"Watch-{lane}"]
 
 
 def test_dashboards_look_at_their_own_stage(every_stage: Synthesized) -> None:

@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from infra.grants import INTAKE, WORKER, of_role
 from shared.contract import names
+from shared.core.lane import LaneSpec
 from shared.core.stage import StageSpec
 
 Template = Mapping[str, Any]
@@ -36,6 +38,14 @@ class Staged:
 
     files: frozenset[str]
     built_for: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """What a function is in the tables of grants and metrics, and the lane that it is for, if it is for one."""
+
+    kind: str
+    lane: LaneSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +110,14 @@ class Assembly:
         found = (self.referred(stack, reference) for reference in _references(value))
         return [resource for resource in found if resource is not None]
 
-    def kinds(self) -> dict[str, str]:
-        """Function, by its part of its name → what it is in the tables of grants and metrics."""
+    def roles(self) -> dict[str, Role]:
+        """Function, by its part of its name → what it is."""
         lanes = self.stage.lanes.values()
         return {
-            **{name: name for name in names.ENGINE_FUNCTIONS},
-            **{names.worker(lane.name): "worker" for lane in lanes if lane.run is None},
-            **{names.run(lane.name, role): f"run_{role}" for lane in lanes for role in lane.runs},
-            **{names.intake(lane.name): "intake" for lane in lanes if lane.intake},
+            **{name: Role(kind=name) for name in names.ENGINE_FUNCTIONS},
+            **{names.worker(lane.name): Role(kind=WORKER, lane=lane) for lane in lanes if lane.run is None},
+            **{names.run(lane.name, of): Role(kind=of_role(of), lane=lane) for lane in lanes for of in lane.runs},
+            **{names.intake(lane.name): Role(kind=INTAKE, lane=lane) for lane in lanes if lane.intake},
         }
 
     def package_of(self, function: Resource) -> Staged | None:

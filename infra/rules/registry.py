@@ -15,7 +15,7 @@ from infra.rules.assembly import Assembly
 Rule = Callable[[Assembly], Iterable[str]]
 """Yields one sentence per mistake: where, and what to do."""
 
-MODULES = ("queues", "functions", "doors", "schedules", "stores", "access", "people", "watching", "limits")
+MODULES = ("queues", "functions", "doors", "schedules", "stores", "access", "calls", "people", "watching", "limits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 from infra import signals
 from infra.rules.access import joined
-from infra.rules.assembly import Assembly, Resource, texts
+from infra.rules.assembly import Assembly, Resource, Role, texts
 from infra.rules.queues import failure_queues
 from infra.rules.registry import rule
-from shared.contract import metrics, names
-from shared.core.lane import LaneSpec
+from shared.contract import metrics
+from shared.core.stage import StageSpec
 
 
 @rule("N11")
@@ -36,8 +36,14 @@ def somebody_hears_of_it(assembly: Assembly) -> Iterator[str]:
 @rule("METRICS")
 def somebody_counts_it(assembly: Assembly) -> Iterator[str]:
     """An alarm on a metric that nobody writes never rings, and a graph of it is empty: neither says why."""
+    told_of = {
+        dimension: {str(one.properties.get(dimension)) for one in assembly.resources(kind)}
+        for dimension, kind in (("FunctionName", "AWS::Lambda::Function"), ("QueueName", "AWS::SQS::Queue"))
+    }
+    roles = assembly.roles()
     for place, look in _looks(assembly):
-        mistake = _not_of_aws(assembly, look) if look.namespace in metrics.FROM_AWS else _not_of_ours(assembly, look)
+        of_aws = look.namespace in metrics.FROM_AWS
+        mistake = _not_of_aws(told_of, look) if of_aws else _not_of_ours(assembly.stage, roles, look)
         if mistake:
             yield f"{place}: {mistake}"
 
@@ -81,39 +87,29 @@ def _drawn(line: list[Any]) -> Iterator[Look]:
         yield Look(namespace=namespace, name=name, dimensions=dimensions)
 
 
-def _not_of_aws(assembly: Assembly, look: Look) -> str:
+def _not_of_aws(told_of: Mapping[str, set[str]], look: Look) -> str:
     dimension, known = metrics.FROM_AWS[look.namespace]
     if look.name not in known or set(look.dimensions) != {dimension}:
         return f"{look.namespace} counts no {look.name} by {', '.join(look.dimensions)}"
-    told = {
-        str(one.properties[dimension])
-        for one in assembly.resources("AWS::Lambda::Function", "AWS::SQS::Queue")
-        if dimension in one.properties
-    }
     of = look.dimensions[dimension]
-    return "" if of in told else f"{look.namespace} {look.name} of {of}, which is not in this stage"
+    return "" if of in told_of[dimension] else f"{look.namespace} {look.name} of {of}, which is not in this stage"
 
 
-def _not_of_ours(assembly: Assembly, look: Look) -> str:
+def _not_of_ours(stage: StageSpec, roles: Mapping[str, Role], look: Look) -> str:
     if look.namespace != metrics.NAMESPACE or look.name not in metrics.COUNTED_BY:
         return f"nobody counts {look.namespace} {look.name}"
     by = {metrics.LANE, signals.SERVICE, metrics.STAGE, *([metrics.ACCOUNT] * (look.name in metrics.OF_AN_ACCOUNT))}
     if set(look.dimensions) != by:
         return f"{look.name} is not counted by {', '.join(look.dimensions)}"
-    stage, lane, service = assembly.stage, look.dimensions[metrics.LANE], look.dimensions[signals.SERVICE]
+    lane, service = look.dimensions[metrics.LANE], look.dimensions[signals.SERVICE]
     counted_for = (metrics.ALL_LANES,) if look.name in metrics.OF_THE_STAGE else stage.lanes
     if look.dimensions[metrics.STAGE] != stage.name or (lane and lane not in counted_for):
         return f"{look.name} is not counted for {lane or 'any lane'} of {look.dimensions[metrics.STAGE]}"
-    counting = {
+    counting = [
         function
-        for function, kind in assembly.kinds().items()
-        if kind in metrics.COUNTED_BY[look.name]
+        for function, role in roles.items()
+        if role.kind in metrics.COUNTED_BY[look.name]
         and service in ("", function)
-        and (lane not in stage.lanes or function in names.ENGINE_FUNCTIONS or _belongs(function, stage.lanes[lane]))
-    }
+        and (lane not in stage.lanes or role.lane is None or role.lane.name == lane)
+    ]
     return "" if counting else f"{service or 'this stage'} counts no {look.name} of {lane or 'any lane'}"
-
-
-def _belongs(function: str, lane: LaneSpec) -> bool:
-    own = {names.worker(lane.name), names.intake(lane.name), *(names.run(lane.name, role) for role in lane.runs)}
-    return function in own

@@ -144,6 +144,22 @@ AS_DEPLOYED = (
         tests=("tests/infra/test_rules.py",),
     ),
     Mutant(
+        name="silence_until_the_second_run",
+        file="infra/alarms.py",
+        old="        of=2,\n        at_least=2,\n        silence_is_bad=True,",
+        new="        of=2,\n        at_least=1,\n        silence_is_bad=True,",
+        faults=("B10",),
+        tests=("tests/infra/test_watch.py",),
+    ),
+    Mutant(
+        name="a_queue_of_no_lane",
+        file="infra/arns.py",
+        old="                return [self.queue(names.queue(self.stage.name, lane)) for lane in self.with_queues]",
+        new="                return [self.queue(names.queue(self.stage.name, lane)) for lane in self.with_queues[:1]]",
+        faults=("J7",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+    Mutant(
         name="whoever_counts_what_is_guessed",
         file="shared/contract/metrics.py",
         old='    CANARY_MISSED: ("sweeper",),',

@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infra import diff, naming, release
 from infra.deployment import project_version
-from infra.stage import ROOT, load_stage
+from infra.stage import DEFAULTS, ROOT, load_stage
 from shared.core.stage import STAGES
 
 pytestmark = [pytest.mark.fault("K5")]
@@ -31,13 +32,18 @@ def test_the_release_names_its_version_and_nobody_changed_it_since() -> None:
 
 
 def test_it_changes_only_in_a_commit_that_raises_the_version() -> None:
-    """Each commit that touched it since releases are named changed the version in the same step, and to that one."""
+    """Each commit that touched it since releases are named changed the version in the same step, and to that one; it
+    holds every lane that there was."""
     named = "infra/release/version.json"
     first = (git("log", "--diff-filter=A", "--format=%H", "--", named) or ["HEAD"])[-1]
     for commit in git("log", "--format=%H", f"{first}..HEAD", "--", "infra/release"):
         raised = [line for line in git("show", commit, "--", "pyproject.toml") if line.startswith("+version = ")]
         recorded = json.loads("\n".join(git("show", f"{commit}:{named}")))["version"]
         assert raised == [f'+version = "{recorded}"'], commit
+        lanes = yaml.safe_load("\n".join(git("show", f"{commit}:config/{DEFAULTS}")))["lanes"]
+        for stage in STAGES:
+            held = {Path(one).stem for one in git("ls-tree", "--name-only", commit, f"infra/release/{stage}/")}
+            assert {of(lane) for lane in lanes for of in (naming.lane_part, naming.lane_watch_part)} <= held, commit
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.collector import look_seldom
 
-pytest_plugins = ["tests.proof", "tests.crash.report", "tests.strange.report"]
+pytest_plugins = ["tests.proof", "tests.crash.report", "tests.strange.report", "tests.engine.report"]
 
 # Deterministic, and no minutes of shrinking: `HYPOTHESIS_PROFILE=deep` looks further and shrinks what it finds.
 settings.register_profile(

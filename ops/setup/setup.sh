@@ -2,7 +2,7 @@
 # Makes everything the other commands need, and nothing twice:
 #   .venv            the developer's Python, from requirements.txt
 #   .venv-emulator   the AWS emulator, from ops/emulator/requirements.txt
-#   node_modules     the CDK command line, from package-lock.json
+#   node_modules     the CDK command line and AWS's DynamoDB engine for tests, from package-lock.json
 #
 # Each room carries a stamp: the hash of the files that pin it, and the place it was made in (a virtual
 # environment cannot be moved). A stamp that matches means there is nothing to do. The stamp is written
@@ -123,7 +123,7 @@ emulator_venv() {
 cdk_cli() {
     quietly npm npm ci --silent || return 1
     printf '%s\n' "$(sha $npm_pins)" >node_modules/.stamp
-    echo "  node_modules ready: CDK command line"
+    echo "  node_modules ready: CDK command line, DynamoDB engine"
 }
 
 main_pins="requirements.txt"

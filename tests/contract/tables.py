@@ -35,15 +35,17 @@ def table_shape(stage: str, name: str) -> dict[str, Any]:
     return shape
 
 
-def create_tables(client: Any, stage: str, only: Iterable[str] = (*names.TABLES, names.CONTENT_TABLE)) -> None:
-    """Create a stage's tables, with their expiry, and wait until they are there."""
+def create_tables(
+    client: Any, stage: str, only: Iterable[str] = (*names.TABLES, names.CONTENT_TABLE), *, expires: bool = True
+) -> None:
+    """Create a stage's tables, with their expiry where it is wanted, and wait until they are there."""
     for name in only:
         client.create_table(**table_shape(stage, name))
     for name in only:
         client.get_waiter("table_exists").wait(
             TableName=names.table(stage, name), WaiterConfig={"Delay": 1, "MaxAttempts": 30}
         )
-        if name not in ("control", "history"):
+        if expires and name not in ("control", "history"):
             client.update_time_to_live(
                 TableName=names.table(stage, name),
                 TimeToLiveSpecification={"Enabled": True, "AttributeName": table.TTL},

@@ -1,4 +1,4 @@
-"""The worlds a contract suite runs in: memory, moto, and a running stack. Each has every port, and a back door."""
+"""Worlds of a contract suite: memory, moto, AWS's engine, and a running stack. Each has every port, and a back door."""
 
 from __future__ import annotations
 
@@ -282,8 +282,8 @@ class AwsClients:
 class AwsWorld:
     """The AWS adapters, on tables of their own; each is created when a suite first asks for it."""
 
-    def __init__(self, clients: AwsClients, *, threads: int) -> None:
-        self._clients = clients
+    def __init__(self, clients: AwsClients, *, threads: int, expires: bool = True) -> None:
+        self._clients, self._expires = clients, expires
         self.threads = threads
         self.meter = Meter()
         self.stage = f"ct{uuid.uuid4().hex[:8]}"
@@ -414,6 +414,6 @@ class AwsWorld:
 
     def _table(self, name: str) -> str:
         if name not in self._made:
-            create_tables(self._clients.dynamodb, self.stage, [name])
+            create_tables(self._clients.dynamodb, self.stage, [name], expires=self._expires)
             self._made.add(name)
         return names.table(self.stage, name)

@@ -52,7 +52,7 @@ def test_pin_files_name_no_registry(name: str) -> None:
 
 
 def test_the_node_lock_names_no_registry() -> None:
-    """The CDK command line is pinned exactly, by integrity hash, without an address."""
+    """What comes from npm is pinned exactly, by integrity hash, without an address."""
     lock = json.loads((ROOT / "package-lock.json").read_text(encoding="utf-8"))
     packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert all(entry["integrity"].startswith("sha512-") for entry in packages.values())

@@ -36,6 +36,9 @@ def resolve(
     more_to_do: Annotated[
         bool, typer.Option("--more-to-do", help="Accepted, and the job has more to do: a plan goes on with it.")
     ] = False,
+    effect: Annotated[
+        str | None, typer.Option("--effect", metavar="NAME", help="Which one, where several are open.")
+    ] = None,
 ) -> None:
     """Say whether the vendor has what was begun, with evidence. It takes two people.
 
@@ -59,17 +62,18 @@ def resolve(
     finding = Finding.ACCEPTED if accepted else Finding.NOT_SENT
     whole, by = whole_id(job_id), stage.caller.arn
     if not confirm:
-        asked_for = resolver.request(whole, finding, evidence, by=by, more_to_do=more_to_do)
+        asked_for = resolver.request(whole, finding, evidence, by=by, more_to_do=more_to_do, effect=effect)
         if asked.out.json:
             asked.out.document({"resolution": asked_for})
             return
         words = f"--{finding.value.replace('_', '-')} --evidence {asked_for.evidence}"
         words += " --more-to-do" if more_to_do else ""
+        words += f" --effect {effect}" if effect is not None else ""
         asked.out.say(f"requested: {whole} is {finding.value.replace('_', ' ')} ({', '.join(asked_for.effects)}).")
         warn_unnamed(asked, stage)
         asked.out.say(f"Somebody else confirms it with: penstock jobs resolve {whole} {words} --confirm")
         return
-    resolution, job = resolver.confirm(whole, finding, evidence, by=by, more_to_do=more_to_do)
+    resolution, job = resolver.confirm(whole, finding, evidence, by=by, more_to_do=more_to_do, effect=effect)
     if asked.out.json:
         asked.out.document({"resolution": resolution, "job": job})
         return

@@ -149,18 +149,18 @@ def holder_from_item(item: Item) -> str:
     return Fields(key_of(item), item).text("plan_id")
 
 
-def resolution_key(job_id: str, fence: int) -> Item:
+def resolution_key(job_id: str, fence: int, only: str | None = None) -> Item:
     """Where a resolution stands."""
     return {
         table.PK: attributes.text(table.resolution_pk(job_id)),
-        table.SK: attributes.text(table.resolution_sk(fence)),
+        table.SK: attributes.text(table.resolution_sk(fence, only)),
     }
 
 
 def resolution_item(resolution: Resolution) -> Item:
     """A resolution's row; it never expires."""
     item: Item = {
-        **resolution_key(resolution.job_id, resolution.fence),
+        **resolution_key(resolution.job_id, resolution.fence, resolution.only),
         "job_id": attributes.text(resolution.job_id),
         "fence": attributes.whole(resolution.fence),
         # One job: what a stage lets one person do for so few, it lets one do here, too.
@@ -174,6 +174,8 @@ def resolution_item(resolution: Resolution) -> Item:
         "requested_at": attributes.time(resolution.requested_at),
         "valid_until": attributes.time(resolution.valid_until),
     }
+    if resolution.only is not None:
+        item["only"] = attributes.text(resolution.only)
     if resolution.confirmer is not None:
         item["confirmer"] = attributes.text(resolution.confirmer)
     if resolution.confirmed_at is not None:
@@ -194,6 +196,7 @@ def resolution_from_item(item: Item) -> Resolution:
         evidence=fields.text("evidence"),
         effects=tuple(fields.texts("effects")),
         more_to_do=fields.flag("more_to_do"),
+        only=fields.text_or_none("only"),
         requester=fields.text("requester"),
         requested_at=fields.time("requested_at"),
         valid_until=fields.time("valid_until"),

@@ -195,6 +195,6 @@ def resolution_pk(job_id: str) -> str:
     return f"RESOLVE#{job_id}"
 
 
-def resolution_sk(fence: int) -> str:
-    """A resolution is about one failure of a job, which its fence names."""
-    return f"FENCE#{fence:09d}"
+def resolution_sk(fence: int, only: str | None = None) -> str:
+    """A resolution is about one failure of a job, which its fence names, or about one effect of it."""
+    return f"FENCE#{fence:09d}" if only is None else f"FENCE#{fence:09d}#{only}"

@@ -169,12 +169,14 @@ class Resolution:
     finding: Finding
     evidence: str
     effects: tuple[str, ...]
-    """The effects that are open."""
+    """The open effects that are meant."""
     requester: str
     requested_at: datetime
     valid_until: datetime
     more_to_do: bool = False
     """Accepted, but the task has more effects to make: the job stays failed, for a plan to go on with."""
+    only: str | None = None
+    """The one effect that is meant, where it was named; a failure with several open has a resolution for each."""
     confirmer: str | None = None
     confirmed_at: datetime | None = None
 

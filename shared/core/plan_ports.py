@@ -80,8 +80,8 @@ class ResolutionStore(Protocol):
         """Write it; it takes the place of one that nobody has confirmed. A resolution: a confirmed one stands there."""
         ...
 
-    def get(self, job_id: str, fence: int) -> Resolution | None:
-        """What is asked for or confirmed about this failure of a job."""
+    def get(self, job_id: str, fence: int, only: str | None = None) -> Resolution | None:
+        """What is asked for or confirmed about this failure of a job, or about one effect of it."""
         ...
 
     def confirm(self, resolution: Resolution, *, by: str, now: datetime, alone: bool) -> Resolution:

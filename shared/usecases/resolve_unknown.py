@@ -41,10 +41,19 @@ class Resolver:
     people: People
     clock: Clock
 
-    def request(self, job_id: str, finding: Finding, evidence: str, *, by: str, more_to_do: bool = False) -> Resolution:
+    def request(
+        self,
+        job_id: str,
+        finding: Finding,
+        evidence: str,
+        *,
+        by: str,
+        more_to_do: bool = False,
+        effect: str | None = None,
+    ) -> Resolution:
         """Write down what was found out; nothing is changed before somebody else confirms it."""
         job, rows = self._parked(job_id)
-        asked = self._resolution(job, rows, finding, evidence, by, more_to_do)
+        asked = self._resolution(job, rows, finding, evidence, by, more_to_do, effect)
         standing = persist(lambda: self.resolutions.request(asked), self.clock)
         if standing is not None:
             raise BadInput(
@@ -54,24 +63,38 @@ class Resolver:
         return asked
 
     def confirm(
-        self, job_id: str, finding: Finding, evidence: str, *, by: str, more_to_do: bool = False
+        self,
+        job_id: str,
+        finding: Finding,
+        evidence: str,
+        *,
+        by: str,
+        more_to_do: bool = False,
+        effect: str | None = None,
     ) -> tuple[Resolution, Job]:
         """Agree to exactly what was requested, and record it. Given again after a crash, it goes on where it ended."""
         job = self._job(job_id)
-        wanted = persist(lambda: self.resolutions.get(job_id, job.fence), self.clock)
+        wanted = persist(lambda: self.resolutions.get(job_id, job.fence, effect), self.clock)
         if wanted is not None and wanted.confirmer == by:
             if (wanted.finding, wanted.evidence, wanted.more_to_do) != (finding, evidence, more_to_do):
                 raise _another(wanted)
         else:
             job, rows = self._parked(job_id)
-            said = self._resolution(job, rows, finding, evidence, by, more_to_do)
+            said = self._resolution(job, rows, finding, evidence, by, more_to_do, effect)
             wanted = self._confirmed(said, wanted, by, alone=self._lane(job).one_person_redrive >= 1)
             self._tell(wanted, "resolution_confirmed", by)
         self._record(wanted)
         return wanted, self._complete(job, wanted)
 
     def _resolution(
-        self, job: Job, rows: list[EffectRow], finding: Finding, evidence: str, by: str, more_to_do: bool
+        self,
+        job: Job,
+        rows: list[EffectRow],
+        finding: Finding,
+        evidence: str,
+        by: str,
+        more_to_do: bool,
+        effect: str | None,
     ) -> Resolution:
         if more_to_do and finding is not Finding.ACCEPTED:
             raise BadInput("more_to_do", "is for what was accepted: what was not sent is replayed by a plan anyway")
@@ -81,11 +104,12 @@ class Resolver:
             fence=job.fence,
             finding=finding,
             evidence=identifier("evidence", evidence, MAX_EVIDENCE),
-            effects=tuple(row.name for row in rows),
+            effects=_meant(job, rows, effect),
             requester=by,
             requested_at=now,
             valid_until=now + VALID_FOR,
             more_to_do=more_to_do,
+            only=effect,
         )
 
     def _parked(self, job_id: str) -> tuple[Job, list[EffectRow]]:
@@ -127,18 +151,18 @@ class Resolver:
         raise BadInput("job", f"{said.job_id} was requested by {current.requester} meanwhile; look at it again")
 
     def _record(self, wanted: Resolution) -> None:
-        now = self.clock.now()
+        now, accepted = self.clock.now(), wanted.finding is Finding.ACCEPTED
+        state = EffectState.ACCEPTED if accepted else EffectState.REFUSED
         for row in persist(lambda: self.effects.of_job(wanted.job_id), self.clock):
-            if row.name not in wanted.effects or not row.open:
+            if row.name not in wanted.effects or row.state is state:
                 continue
             if row.fence > wanted.fence:
                 raise BadInput(
                     "job", f"{wanted.job_id}: effect {row.name} was begun again after that was requested; look again"
                 )
-            accepted = wanted.finding is Finding.ACCEPTED
             result = replace(
                 row,
-                state=EffectState.ACCEPTED if accepted else EffectState.REFUSED,
+                state=state,
                 recorded_at=now,
                 vendor_id=wanted.evidence if accepted else None,
                 reason=f"{BY_OPERATOR}{wanted.finding}:{wanted.evidence}",
@@ -146,8 +170,8 @@ class Resolver:
             try:
                 persist(lambda row=row, result=result: self.effects.record(row, result), self.clock)  # type: ignore[misc]
             except EffectMoved as moved:
-                state = "gone" if moved.current is None else moved.current.state
-                raise BadInput("job", f"{wanted.job_id}: effect {row.name} is {state} by now; look again") from None
+                stands = "gone" if moved.current is None else moved.current.state
+                raise BadInput("job", f"{wanted.job_id}: effect {row.name} is {stands} by now; look again") from None
 
     def _complete(self, job: Job, wanted: Resolution) -> Job:
         """Every effect accepted and nothing more to do: completed by evidence. Else it stays failed, for a plan."""
@@ -191,3 +215,15 @@ def _another(standing: Resolution) -> BadInput:
         f"{standing.job_id}: what was requested is {standing.finding} with evidence {standing.evidence}; confirm"
         " exactly that, or request another resolution",
     )
+
+
+def _meant(job: Job, rows: list[EffectRow], effect: str | None) -> tuple[str, ...]:
+    """Which effects a finding is about. Of several that are open the vendor may have one and not the other."""
+    names = tuple(row.name for row in rows)
+    if effect is not None and effect not in names:
+        raise BadInput("effect", f"{effect[:64]} of {job.job_id} is not open; what is: {', '.join(names)}")
+    if effect is None and len(names) > 1:
+        raise BadInput(
+            "effect", f"is missing: {job.job_id} has {', '.join(names)} open; look each up and resolve it by its name"
+        )
+    return names if effect is None else (effect,)

@@ -211,6 +211,18 @@ def test_a_resolution_takes_two(world: World) -> None:
     assert world.resolutions.get("job-1", 3) is None
 
 
+@pytest.mark.fault("A1")
+def test_each_effect_has_a_resolution_of_its_own(world: World) -> None:
+    """Named, it stands beside that of another effect and beside one without a name, asked for and confirmed alone."""
+    every, one, other = a_resolution(), a_resolution(only="reply"), a_resolution(only="tag", effects=("tag",))
+    for asked in (every, one, other):
+        assert world.resolutions.request(asked) is None
+    done = world.resolutions.confirm(one, by=BOB, now=LATER, alone=False)
+    assert (done.only, done.confirmer) == ("reply", BOB)
+    found = [world.resolutions.get("job-1", 2, only) for only in (None, "reply", "tag", "note")]
+    assert found == [every, done, other, None]
+
+
 @pytest.mark.fault("J6")
 def test_what_is_confirmed_is_what_was_asked(world: World) -> None:
     """Another finding or another evidence is another matter; so is a request that expired, or was never made."""

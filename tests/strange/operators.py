@@ -113,21 +113,18 @@ class Operators:
         return True
 
     def _resolve(self, job: Job, what: Act) -> bool:
-        """Say what the vendors of the rows show; where they show two things, nothing can be said of the job."""
+        """Say what its vendor shows of an effect that is open, of one after the other."""
         rows = [row for row in self._world.effects.of_job(job.job_id) if row.open]
         if job.status is not Status.FAILED or not rows:
             return False
-        found = {self._evidence(row) for row in rows}
-        if len(found) != 1 and (None in found):
-            return False
-        evidence = next(iter(found))
+        evidence, effect = self._evidence(rows[0]), rows[0].name
         finding = Finding.NOT_SENT if evidence is None else Finding.ACCEPTED
         more = finding is Finding.ACCEPTED and _has_more(job.job_id)
         said = (job.job_id, finding, evidence or "nothing-there")
         if what is Act.RESOLVE:
-            self._resolver.request(*said, by="ada", more_to_do=more)
+            self._resolver.request(*said, by="ada", more_to_do=more, effect=effect)
         else:
-            self._resolver.confirm(*said, by="bob", more_to_do=more)
+            self._resolver.confirm(*said, by="bob", more_to_do=more, effect=effect)
         return True
 
     def _evidence(self, row: EffectRow) -> str | None:

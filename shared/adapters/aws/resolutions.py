@@ -50,9 +50,9 @@ class DynamoDbResolutionStore:
         )
         return None if answer is None or answer.item is None else plan_rows.resolution_from_item(answer.item)
 
-    def get(self, job_id: str, fence: int) -> Resolution | None:
-        """What is asked for or confirmed about this failure of a job."""
-        key = plan_rows.resolution_key(job_id, fence)
+    def get(self, job_id: str, fence: int, only: str | None = None) -> Resolution | None:
+        """What is asked for or confirmed about this failure of a job, or about one effect of it."""
+        key = plan_rows.resolution_key(job_id, fence, only)
         answer = ask(PORT, lambda: self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True))
         item = answer.get("Item")
         self._meter.read(PORT, "get", [item], consistent=True)
@@ -64,7 +64,7 @@ class DynamoDbResolutionStore:
             "confirm",
             lambda: self._client.update_item(
                 TableName=self._table,
-                Key=plan_rows.resolution_key(resolution.job_id, resolution.fence),
+                Key=plan_rows.resolution_key(resolution.job_id, resolution.fence, resolution.only),
                 UpdateExpression="SET #confirmer = :me, #confirmed_at = :now",
                 ConditionExpression=CONFIRMABLE,
                 ExpressionAttributeNames=conditions.names(
@@ -81,7 +81,7 @@ class DynamoDbResolutionStore:
             ),
             None,
         )
-        current = self.get(resolution.job_id, resolution.fence)
+        current = self.get(resolution.job_id, resolution.fence, resolution.only)
         if current is not None and current.confirmer == by and current.hash == resolution.hash:
             return current
         seen = None if answer is None or answer.item is None else plan_rows.resolution_from_item(answer.item)

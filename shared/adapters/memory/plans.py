@@ -117,38 +117,42 @@ class MemoryPlanStore:
 
 
 class MemoryResolutionStore:
-    """Resolutions, by job and fence."""
+    """Resolutions, by job and fence, and by effect where one is named."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, int], Item] = {}
+        self._rows: dict[tuple[str, int, str | None], Item] = {}
         self._lock = threading.RLock()
 
     def request(self, resolution: Resolution) -> Resolution | None:
         """In the place of any that nobody has confirmed."""
         with self._lock:
-            present = self.get(resolution.job_id, resolution.fence)
+            present = self.get(resolution.job_id, resolution.fence, resolution.only)
             if present is not None and present.confirmer is not None:
                 return present
-            self._rows[resolution.job_id, resolution.fence] = plan_rows.resolution_item(resolution)
+            self._put(resolution)
             return None
 
-    def get(self, job_id: str, fence: int) -> Resolution | None:
+    def get(self, job_id: str, fence: int, only: str | None = None) -> Resolution | None:
         """What stands there."""
-        item = self._rows.get((job_id, fence))
+        item = self._rows.get((job_id, fence, only))
         return None if item is None else plan_rows.resolution_from_item(item)
 
     def confirm(self, resolution: Resolution, *, by: str, now: datetime, alone: bool) -> Resolution:
         """By somebody else, while it is unconfirmed, unchanged and still good."""
         with self._lock:
-            current = self.get(resolution.job_id, resolution.fence)
+            current = self.get(resolution.job_id, resolution.fence, resolution.only)
             if current is None:
                 raise ResolutionMoved(resolution.job_id, None)
             same = (current.hash, current.requester) == (resolution.hash, resolution.requester)
             two = current.requester != by or alone
             if current.confirmer is None and same and two and current.valid_until > now:
                 confirmed = replace(current, confirmer=by, confirmed_at=now)
-                self._rows[current.job_id, current.fence] = plan_rows.resolution_item(confirmed)
+                self._put(confirmed)
                 return confirmed
             if current.confirmer == by and same:
                 return current
             raise ResolutionMoved(resolution.job_id, current)
+
+    def _put(self, resolution: Resolution) -> None:
+        key = resolution.job_id, resolution.fence, resolution.only
+        self._rows[key] = plan_rows.resolution_item(resolution)

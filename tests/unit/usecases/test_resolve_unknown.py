@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,13 +10,18 @@ from typing import Any
 import pytest
 
 from shared.adapters.memory.vendor import Says
-from shared.core.effects import EffectState
+from shared.core.effects import Effect, EffectState
 from shared.core.errors import BadInput
-from shared.core.job import Category, Status
+from shared.core.job import Category, Job, Status
+from shared.core.outcome import Done, Outcome
 from shared.core.plan import Finding
+from shared.core.sensitive import Sensitive
+from shared.core.switches import Level
+from shared.usecases.context import Context
 from tests.builders import an_effect_row
 from tests.unit.usecases.desk import Flaky
 from tests.unit.usecases.redriving import ADA, BOB, RedriveDesk, a_session
+from tests.vendors_and_tasks import VendorKind
 
 NOT_SENT, ACCEPTED = Finding.NOT_SENT, Finding.ACCEPTED
 
@@ -162,6 +168,80 @@ def test_evidence_that_came_meanwhile_wins() -> None:
     with pytest.raises(BadInput, match="no open effect"):
         desk.resolver().confirm(job_id, NOT_SENT, "case/12", by=BOB)
     assert desk.rows(job_id)[0].state is EffectState.ACCEPTED
+
+
+def a_parked_pair() -> tuple[RedriveDesk, str]:
+    """A job with two effects whose end nobody knows: the vendor has the tag, and not the reply.
+
+    The reply met a 429, then a switch withheld it while the tag was begun, then it was begun again.
+    """
+
+    def task(job: Job, ctx: Context) -> Outcome:
+        body: Sensitive[Mapping[str, Any]] = Sensitive({})
+        for name, seen in (("reply", True), ("tag", False)):
+            ctx.effect(name, Effect(vendor="helpdesk", action=name, target="c-1", body=body, customer_visible=seen))
+        return Done("made")
+
+    desk = RedriveDesk(kind=VendorKind.DEDUPES, tasks={"reply": task})
+    desk.vendor.script.extend([Says.REFUSE_RATE, Says.ACCEPTED_BUT_UNKNOWN, Says.UNKNOWN])
+    job_id = desk.enqueue().job_id
+    for level, wait_s in ((Level.NORMAL, 0), (Level.ROUTE_ONLY, 0), (Level.NORMAL, 0), (Level.NORMAL, 2 * 86_400)):
+        desk.close("all", level)
+        desk.clock.advance_to((desk.job(job_id).due or desk.clock.now()) + timedelta(seconds=max(11, wait_s)))
+        desk.work(job_id)
+    assert desk.job(job_id).category is Category.OUTCOME_UNKNOWN
+    assert [(row.name, row.open) for row in desk.rows(job_id)] == [("reply", True), ("tag", True)]
+    desk.clock.advance(desk.lane.visibility_s)
+    return desk, job_id
+
+
+@pytest.mark.req("C9", "R8")
+@pytest.mark.fault("A1", "J6")
+def test_of_two_open_effects_each_is_resolved_by_itself() -> None:
+    """One finding for both would be a false word about one: a second tag, or a reply that nobody gets."""
+    desk, job_id = a_parked_pair()
+    with pytest.raises(BadInput, match="has reply, tag open; look each up and resolve it by its name"):
+        desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    with pytest.raises(BadInput, match=r"note of .* is not open; what is: reply, tag"):
+        desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA, effect="note")
+    for effect, finding in (("tag", ACCEPTED), ("reply", NOT_SENT)):
+        desk.resolver().request(job_id, finding, "case/12", by=ADA, effect=effect)
+        _, job = desk.resolver().confirm(job_id, finding, "case/12", by=BOB, effect=effect)
+        assert job.status is Status.FAILED
+    desk.started(job_id=job_id)
+    desk.tick()
+    assert desk.job(job_id).status is Status.COMPLETED
+    assert sorted(accept.action for accept in desk.vendor.accepts) == ["reply", "tag"]
+
+
+@pytest.mark.fault("A16")
+def test_the_last_effect_that_is_known_completes_the_job() -> None:
+    """Both are there: the first word leaves the job as it stands, the second one completes it."""
+    desk, job_id = a_parked_pair()
+    said = []
+    for effect in ("reply", "tag"):
+        desk.resolver().request(job_id, ACCEPTED, "t/1", by=ADA, effect=effect)
+        said.append(desk.resolver().confirm(job_id, ACCEPTED, "t/1", by=BOB, effect=effect)[1].status)
+    assert said == [Status.FAILED, Status.COMPLETED]
+
+
+@pytest.mark.fault("A1")
+def test_two_words_about_one_effect_do_not_both_stand() -> None:
+    """Asked for with its name and without: whoever is confirmed second is told what it is by now."""
+    desk, job_id = a_parked()
+    desk.resolver().request(job_id, NOT_SENT, "case/12", by=ADA)
+    desk.resolver().request(job_id, ACCEPTED, "t/1", by=ADA, effect="reply")
+    (row,) = desk.rows(job_id)
+
+    class Meanwhile(Flaky):
+        def confirm(self, *args: Any, **more: Any) -> Any:
+            answer = self._target.confirm(*args, **more)
+            desk.effects.record(row, replace(row, state=EffectState.REFUSED, reason="operator:not_sent:case/12"))
+            return answer
+
+    desk.resolutions = Meanwhile(desk.resolutions)  # type: ignore[assignment]
+    with pytest.raises(BadInput, match="effect reply is refused by now; look again"):
+        desk.resolver().confirm(job_id, ACCEPTED, "t/1", by=BOB, effect="reply")
 
 
 @pytest.mark.req("R8")

@@ -169,6 +169,21 @@ def test_not_sent_points_to_a_plan(penstock: Any, deployed: Stage, failed: list[
         assert penstock("redrive", "plan", "support", *CAUSE, "--job", job_id, "--json").document["plan"]["count"] == 1
 
 
+def test_of_several_open_effects_one_is_named(penstock: Any, deployed: Stage, failed: list[Job], somebody: Be) -> None:
+    """Without a name it is refused with all of them; the command for the second person has the name, too."""
+    job_id = failed[0].job_id
+    then = deployed.clock.now() - timedelta(hours=1)
+    for name in ("reply", "tag"):
+        row = an_effect_row(job_id=job_id, name=name)
+        deployed.effects.intend(replace(row, first_intent_at=then, intent_at=then))
+    words = ("jobs", "resolve", job_id, "--accepted", "--evidence", "t/1")
+    with somebody("ada"):
+        assert "reply, tag open" in penstock(*words, code=1).err
+        assert f"penstock {' '.join(words)} --effect tag --confirm" in penstock(*words, "--effect", "tag").out
+    with somebody("bob"):
+        assert "it stays failed" in penstock(*words, "--effect", "tag", "--confirm").out
+
+
 @pytest.mark.req("C10")
 @pytest.mark.parametrize(
     ("options", "code", "says"),

@@ -164,7 +164,7 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
         name="the_line_of_before_is_forgotten",
         file="shared/core/lane.py",
         old="return (self.name, *(self.line_of_task",
-        new="return (*(self.line_of_task",
+        new="return (self.line_of_task('?'), *(self.line_of_task",
         reqs=("X8",),
         tests=("tests/unit/usecases/test_task_vendors.py",),
     ),

@@ -43,6 +43,7 @@ def test_what_is_charged_is_what_was_used(calls: list[tuple[int, int]], takes: l
     assert use.told() == 0
 
 
+@pytest.mark.req("X3")
 @pytest.mark.parametrize(
     ("answer", "probe", "owed"),
     [

@@ -9,24 +9,30 @@ CAUTIOUS_US, CAUTION_US = 10 * SECOND, SECOND // 20
 """So long after a quiet no more may be spent ahead than this: of most accounts less than a call, of fast ones a few."""
 LONG_US = SECOND // 2
 """What takes so long is counted in whole milliseconds."""
+PARTS = 1000
+"""A limit counts to the thousandth: of seven and a half calls a minute the half is a fifteenth."""
 
 
 def cost_us(amount: int, limit: float) -> int:
     """How far `amount` moves the arrival of a limit per minute; rounded up, so rounding never overspends. What takes
     long is a whole number of milliseconds, as clocks count them: of two calls that follow each other none is early."""
-    us = -(-amount * MINUTE // max(1, int(limit)))
+    us = -(-amount * MINUTE * PARTS // _parts(limit))
     return us if us < LONG_US else -(-us // 1000) * 1000
 
 
 def back_us(amount: int, limit: float) -> int:
     """How far a returned amount moves the arrival back: rounded so that a return never gives more than was taken."""
-    return amount * MINUTE // max(1, int(limit))
+    return amount * MINUTE * PARTS // _parts(limit)
 
 
 def amount_in(span_us: int, limit: float) -> int:
     """What a limit per minute lets through in a span, rounded down: what costs no more than it."""
     counted_us = span_us if span_us < LONG_US else span_us // 1000 * 1000
-    return counted_us * max(1, int(limit)) // MINUTE
+    return counted_us * _parts(limit) // (MINUTE * PARTS)
+
+
+def _parts(limit: float) -> int:
+    return max(PARTS, int(limit * PARTS))
 
 
 def burst_us(spec: AccountSpec) -> int:

@@ -116,6 +116,14 @@ NIGHTS: tuple[Mutant, ...] = (
         tests=("tests/unit/core/test_feedback.py",),
     ),
     Mutant(
+        name="whole_calls_a_minute_alone",
+        file="shared/core/pace.py",
+        old="int(limit * PARTS)",
+        new="int(limit) * PARTS",
+        reqs=("X9",),
+        tests=RATE,
+    ),
+    Mutant(
         name="a_429_pays_for_the_next_call",
         file="shared/usecases/use.py",
         old="isinstance(answer, Refused) and not answer.rate_limited",

@@ -174,20 +174,29 @@ def test_a_limit_that_is_lowered_holds_at_once() -> None:
     assert after.arrival_us[Limit.REQUESTS] == NOW_US + 12 * SECOND
 
 
-@given(most=paces, amount=st.integers(0, 10_000))
-def test_a_return_never_gives_more_than_was_taken(most: int, amount: int) -> None:
+@given(most=paces | st.floats(1, 5000), amount=st.integers(0, 10_000))
+def test_a_return_never_gives_more_than_was_taken(most: float, amount: int) -> None:
     """Rounding is on the account's side: a microsecond, or a millisecond of what takes long."""
     cost_us = rate.cost_us(amount, most)
     assert 0 <= cost_us - rate.back_us(amount, most) <= (1 if cost_us < SECOND // 2 else 1000)
     assert rate.amount_in(cost_us, most) == amount or most > MINUTE // 1000
 
 
-@given(most=paces, span_us=st.integers(0, 5 * MINUTE))
-def test_what_a_span_lets_through_costs_no_more_than_it(most: int, span_us: int) -> None:
+@given(most=paces | st.floats(1, 5000), span_us=st.integers(0, 5 * MINUTE))
+def test_what_a_span_lets_through_costs_no_more_than_it(most: float, span_us: int) -> None:
     """However costs are rounded: what is said to fit does."""
     amount = rate.amount_in(span_us, most)
     assert rate.cost_us(amount, most) <= span_us
     assert rate.cost_us(amount + 1, most) > span_us or most > MINUTE
+
+
+@pytest.mark.req("X9")
+@given(most=st.floats(1, 100))
+def test_a_part_of_a_slow_limit_is_not_lost(most: float) -> None:
+    """A search finds seven and a half calls a minute, or our share is a third of twenty: so many are let through, not
+    seven or six."""
+    assert MINUTE / most <= rate.cost_us(1, most) <= MINUTE / most * 1.001 + 1000
+    assert rate.amount_in(1000 * MINUTE, most) == pytest.approx(1000 * most, abs=1.001)
 
 
 @pytest.mark.req("X9")

@@ -503,6 +503,7 @@ def test_a_planted_mistake_is_caught(prod: Synthesized, plant: Plant) -> None:
     assert any(plant.part_of_sentence in sentence for sentence in sentences), sentences
 
 
+@pytest.mark.req("F12")
 @pytest.mark.fault("J7", "K5", "B10")
 def test_every_stage_meets_every_rule(every_stage: Synthesized) -> None:
     """No stage has a finding, so synth succeeds."""

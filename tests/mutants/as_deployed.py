@@ -152,6 +152,22 @@ AS_DEPLOYED = (
         tests=("tests/infra/test_watch.py",),
     ),
     Mutant(
+        name="a_source_past_its_alias",
+        file="infra/lane.py",
+        old="            target=self.live,",
+        new="            target=self.worker.function,",
+        reqs=("F12",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+    Mutant(
+        name="wheels_of_another_processor",
+        file="infra/function.py",
+        old="                architecture=lambda_.Architecture.ARM_64,",
+        new="                architecture=lambda_.Architecture.X86_64,",
+        faults=("K5",),
+        tests=("tests/infra/test_rules.py",),
+    ),
+    Mutant(
         name="a_queue_of_no_lane",
         file="infra/arns.py",
         old="                return [self.queue(names.queue(self.stage.name, lane)) for lane in self.with_queues]",

@@ -88,7 +88,7 @@ synth: $(if $(filter local,$(STAGE)),build-local,build-lambda) ## Synthesize a s
 	@$(cdk) synth --quiet --no-notices --no-version-reporting --output cdk.out/$(STAGE) $(ARGS)
 	@echo "synthesized: cdk.out/$(STAGE)"
 
-diff: build-local build-lambda ## Compare all stages with the last release; fails on a lost or replaced store.
+diff: setup ## Compare all stages with the last release; fails on a lost or replaced store, or a weaker guard of it.
 	@$(py) -m infra.diff $(ARGS)
 
 local: setup build-local ## Bring the local stack up and leave it running.

@@ -25,7 +25,7 @@ PIN_FILES = [
     "functions/rewrite/requirements.txt",
     "ops/emulator/requirements.txt",
 ]
-HERE = Target(name="here", identity="here", installer=Path(sys.executable))
+HERE = Target(name="here", identity="here", runtime="", architecture="", installer=Path(sys.executable))
 
 
 def pins(name: str) -> Iterator[tuple[str, str, int]]:

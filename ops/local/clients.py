@@ -12,6 +12,8 @@ from botocore.config import Config
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
 SECRET_KEY = "local"
+ANSWER_S = 150
+"""An invocation answers at its end; a sweep may take two minutes."""
 # (name in a file, variable, default, conversion): profiles and configuration files play no part here.
 _NO_FILES: dict[str, Any] = {
     "profile": (None, None, None, None),
@@ -38,6 +40,6 @@ class Clients:
             self._made[service] = self._session.client(
                 service,  # type: ignore[call-overload]  # one literal per service, and here it is a variable
                 endpoint_url=self.endpoint,
-                config=Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=60, proxies={}),
+                config=Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=ANSWER_S, proxies={}),
             )
         return self._made[service]

@@ -378,7 +378,7 @@ def _audit(stage: LocalStage) -> None:
     failed = stage.plant(
         a_row(f"failed-{uuid.uuid4().hex[:8]}", status=Status.FAILED, category=Category.POISON, signature="x")
     )
-    until(lambda: _letter_taken(stage, failed.job_id), "the stream to send the dead letter")
+    until(lambda: letter_taken(stage, failed.job_id), "the stream to send the dead letter")
     # What triage has in hand is hidden for a while, and an audit does not take hidden letters for lost ones.
     sqs = stage.clients.of("sqs")
     sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=names.dead_letter_queue(STAGE, LANE))["QueueUrl"])
@@ -425,7 +425,7 @@ def _change_cap(stage: LocalStage, lane: str, changed: Callable[[CapacityState],
     until(written, f"the cap of {lane} to be written")
 
 
-def _letter_taken(stage: LocalStage, job_id: str) -> bool:
+def letter_taken(stage: LocalStage, job_id: str) -> bool:
     """Receive and delete the job's dead letter, as if retention had lost it."""
     sqs = stage.clients.of("sqs")
     url = sqs.get_queue_url(QueueName=names.dead_letter_queue(STAGE, LANE))["QueueUrl"]

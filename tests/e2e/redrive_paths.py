@@ -17,7 +17,7 @@ from shared.usecases.approve_redrive import approve_redrive
 from shared.usecases.plan_redrive import plan_redrive
 from shared.usecases.start_redrive import start_redrive
 from tests.builders import FREELY_NAMED
-from tests.e2e.paths import LANE, STAGE, LocalStage, a_row
+from tests.e2e.paths import LANE, STAGE, LocalStage, a_row, letter_taken
 from tests.waiting import until
 
 SIGNATURE = "e#e_redrive"
@@ -69,11 +69,13 @@ def _moved_by_hand(stage: LocalStage) -> None:
     """What a console redrive does: the letter in the lane's queue. Nothing is replayed, and it stands again."""
     job = _failed(stage)
     letter = envelope.encode_dead_letter(job_id=job.job_id, lane=LANE, category="auth", signature=SIGNATURE, at="now")
+    until(lambda: letter_taken(stage, job.job_id), "the stream to send the dead letter")
     stage.send(letter)
     until(lambda: stage.job(job.job_id).waits, "the worker to ask for the letter")
     stage.run("sweeper")
     after = stage.job(job.job_id)
     assert (after.status, after.waits, after.replay_count) == (Status.FAILED, False, 0)
+    until(lambda: letter_taken(stage, job.job_id), "its dead letter to stand again")
 
 
 def _failed(stage: LocalStage) -> Job:

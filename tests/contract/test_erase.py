@@ -77,6 +77,7 @@ def test_an_erasure_is_given_again(world: World) -> None:
     assert [event.kind for event in world.history.of(f"job/{job.job_id}", limit=9)] == ["erase", "erase"]
 
 
+@pytest.mark.req("R14")
 @pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING, Status.FAILED, Status.BATCH_SUBMITTED])
 def test_what_may_still_run_keeps_its_text(world: World, status: Status) -> None:
     """Its task would find nothing: it is ended first. Nothing is written down, and no job is no job."""

@@ -223,7 +223,7 @@ def test_each_effect_has_a_resolution_of_its_own(world: World) -> None:
     assert found == [every, done, other, None]
 
 
-@pytest.mark.fault("J6")
+@pytest.mark.fault("J6", "J9")
 def test_what_is_confirmed_is_what_was_asked(world: World) -> None:
     """Another finding or another evidence is another matter; so is a request that expired, or was never made."""
     asked = a_resolution()

@@ -72,6 +72,7 @@ def test_a_text_ends_when_it_expires_not_when_dynamodb_gets_to_it(dynamodb: Any)
     assert item[table.PK]["S"] == row_key(REF)
 
 
+@pytest.mark.fault("H1")
 def test_the_tenant_is_what_a_key_begins_with() -> None:
     """A policy for `acme#*` reaches acme's rows and nobody else's: no tenant's name can hold what follows it."""
     for tenant in ("acme", "acme/b", "acme-b"):

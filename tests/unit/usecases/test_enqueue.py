@@ -111,6 +111,7 @@ def test_a_tenant_named_in_the_payload_is_only_text(desk: Desk) -> None:
     assert ref.job_id == job_id_of(job.lane, "acme", job.task, job.key.split("#"))
 
 
+@pytest.mark.req("R14")
 @pytest.mark.parametrize(
     ("at_most", "size_bytes", "in_a_row"),
     [(4096, 4096, True), (4096, 4097, False), (1024, 1025, False), (0, 11, False)],

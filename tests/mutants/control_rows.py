@@ -213,4 +213,12 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         faults=("E5",),
         tests=NONSENSE,
     ),
+    Mutant(
+        name="a_time_that_is_none_ends_the_page",
+        file="shared/adapters/attributes.py",
+        old="            return moment.whole_ms(moment.parse(value))\n        except (ValueError, OverflowError):",
+        new="            return moment.whole_ms(moment.parse(value))\n        except OverflowError:",
+        faults=("E5",),
+        tests=("tests/unit/ops/cli/test_nonsense_rows.py",),
+    ),
 )

@@ -9,7 +9,7 @@ from itertools import product
 from shared.adapters.memory.faults import Fault
 from shared.core.effects import Lookup
 from tests.strange.operators import Act
-from tests.strange.scripts import VENDORS, Decider, End, Keeping, Strangeness
+from tests.strange.scripts import VENDORS, Decider, End, Keeping, Strangeness, Temper
 from tests.strange.tangle import PLACES
 from tests.strange.vendors import Way
 
@@ -31,6 +31,7 @@ def required() -> frozenset[str]:
             *(f"decider:{one}" for one in Decider),
             *(f"keeping:{one}" for one in Keeping),
             *(f"end:{one}" for one in End),
+            *(f"temper:{one}" for one in Temper),
             *(f"act:{one}" for one in Act),
             *(f"at:{place}:{fault}" for place, fault in product((*places, *ROLES), Fault)),
             *(f"at:{place}:turn" for place in places),

@@ -110,6 +110,7 @@ def _enqueue(world: World, cast: Cast, rng: random.Random, seen: Counter[str]) -
         seen.update(f"strange:{one}" for one in script.strange)
         seen[f"decider:{script.decider}"] += 1
         seen[f"keeping:{script.keeping}"] += 1
+        seen[f"temper:{script.temper}"] += 1
         seen.update(f"end:{variant.end}" for variant in script.variants)
         world.enqueue(TASK, key=key, at_s=rng.choice((0, 0, 5, 45, 55)))
 

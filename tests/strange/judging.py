@@ -27,9 +27,19 @@ def findings(world: World, cast: Cast, records: list[StreamRecord]) -> Iterator[
             yield f"lost: {job_id} is still {job.status}"
         if job.status is Status.FAILED and job_id not in letters:
             yield f"lost: {job_id} failed without a dead letter"
+        yield from _left_out(job, cast, world)
         yield from _doubled(job, cast, world)
         yield from _false_end(job, world)
         yield from _false_word(job, cast, world, str(request.key))
+
+
+def _left_out(job: Job, cast: Cast, world: World) -> Iterator[str]:
+    """A task that says it made everything, whatever was raised at it: what one of its variants wants must stand."""
+    if job.status is not Status.COMPLETED or job.result not in ("made", "already_done") or job.withheld:
+        return
+    stand = {row.name for row in world.effects.of_job(job.job_id) if row.state is EffectState.ACCEPTED}
+    if not any({step.name for step in variant.steps} <= stand for variant in cast.scripts[job.key].variants):
+        yield f"lost: {job.key} is completed ({job.result}), and only {sorted(stand)} stand"
 
 
 def _accepts(world: World, key: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -18,6 +19,7 @@ from shared.core.job import Category, Job
 from shared.core.outcome import Defer, Done, Fail, Outcome, Retry
 from shared.core.sensitive import Sensitive
 from shared.usecases.context import Context, Task
+from shared.usecases.ending import EndAttempt
 
 VENDORS = ("helpdesk", "mailer")
 MODEL = "model"
@@ -66,6 +68,14 @@ class End(StrEnum):
     NOTHING = "nothing"
 
 
+class Temper(StrEnum):
+    """What the task makes of whatever is raised at it."""
+
+    CALM = "calm"
+    SWALLOWS = "swallows"
+    TRIES_AGAIN = "tries_again"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One effect asked for."""
@@ -97,6 +107,7 @@ class Script:
     decider: Decider
     keeping: Keeping
     paid: bool
+    temper: Temper = Temper.CALM
 
     @property
     def points(self) -> Mapping[str, int]:
@@ -138,12 +149,24 @@ class Cast:
         for position, step in enumerate(variant.steps):
             if step.asks:
                 ctx.call(Call(vendor=MODEL, action="ask", body=Sensitive({}), paid=False))
-            made = ctx.effect(step.name, effect_of(step, job))
+            made = _made(script.temper, step, job, ctx)
+            if made is None:
+                continue
             self.told.append(Told(key=job.key, fence=job.fence, step=step, made=made))
             withheld = withheld or isinstance(made, Withheld)
             if position == 0 and script.keeping is Keeping.LATE:
                 ctx.keep("decision", b"%d" % number)
         return _ended(variant.end, ctx, withheld)
+
+
+def _made(temper: Temper, step: Step, job: Job, ctx: Context) -> Sent | Withheld | None:
+    """What became of a step; None where the task goes on as if nothing had been raised."""
+    if temper is Temper.CALM:
+        return ctx.effect(step.name, effect_of(step, job))
+    for _ in range(2 if temper is Temper.TRIES_AGAIN else 1):
+        with suppress(Exception, EndAttempt):
+            return ctx.effect(step.name, effect_of(step, job))
+    return None
 
 
 def effect_of(step: Step, job: Job) -> Effect:
@@ -204,6 +227,9 @@ def drawn_script(rng: random.Random) -> Script:
     if rng.random() < 0.8:
         for number in range(1, rng.choice((2, 2, 3))):
             variants.append(_differing(rng, first, number, strange))
+    # Drawn beside the rest: what else a seed draws does not depend on it.
+    beside = random.Random()
+    beside.setstate(rng.getstate())
     decider = rng.choice((Decider.MODEL, Decider.MODEL, Decider.ATTEMPT, Decider.CLAIM))
     return Script(
         variants=tuple(variants),
@@ -211,6 +237,7 @@ def drawn_script(rng: random.Random) -> Script:
         decider=decider,
         keeping=rng.choice((Keeping.NEVER, Keeping.NEVER, Keeping.FIRST, Keeping.LATE)),
         paid=rng.random() < 0.5,
+        temper=beside.choices(tuple(Temper), (6, 1, 1))[0],
     )
 
 

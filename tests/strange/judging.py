@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from shared.adapters.memory.stream import StreamRecord
 from shared.core.effects import EffectState, Sent, effect_id_of
 from shared.core.job import Category, Job, Status
+from shared.usecases.conclude import ACTED_BEFORE
 from tests.judge import illegal_steps
 from tests.strange.scripts import Cast
 from tests.strange.vendors import StrangeVendor
@@ -31,6 +32,7 @@ def findings(world: World, cast: Cast, records: list[StreamRecord]) -> Iterator[
         yield from _doubled(job, cast, world)
         yield from _false_end(job, world)
         yield from _false_word(job, cast, world, str(request.key))
+        yield from _half_told(job, cast, world, str(request.key))
 
 
 def _left_out(job: Job, cast: Cast, world: World) -> Iterator[str]:
@@ -77,6 +79,17 @@ def _false_end(job: Job, world: World) -> Iterator[str]:
             yield f"false end: {job.key} is canceled, {accepted} accepted, {open_} open"
     elif job.status is Status.CANCELED and open_:
         yield f"false end: {job.key} is dismissed, {open_} is open"
+
+
+def _half_told(job: Job, cast: Cast, world: World, key: str) -> Iterator[str]:
+    """A result that is the last attempt's alone, although another one has acted."""
+    if job.status is not Status.COMPLETED or not job.moves[-1].reason.startswith("done"):
+        return
+    passed = {told.step.name for told in cast.told if told.key == key and told.fence == job.fence}
+    rows = world.effects.of_job(job.job_id)
+    before = [row.name for row in rows if row.state is EffectState.ACCEPTED and row.name not in passed]
+    if before and not str(job.result).startswith(ACTED_BEFORE):
+        yield f"half told: {key} is completed ({job.result}), {before} was done before"
 
 
 def _false_word(job: Job, cast: Cast, world: World, key: str) -> Iterator[str]:

@@ -80,21 +80,27 @@ class Nature:
     lookup: Lookup
     odds: tuple[float, ...]
     """One for each `Way`."""
+    again: tuple[float, ...]
+    """The same for a request whose predecessor nobody knows the end of."""
     lookup_fails: float
     takes_s: float
 
 
 def drawn_nature(rng: random.Random) -> Nature:
-    """Any combination of abilities; one vendor in four answers well, the others mix two to five ways of trouble."""
+    """Any combination of abilities; one vendor in five answers well, the others mix two to five ways of trouble. Two in
+    five treat whatever follows an unknown end in one way."""
     trouble = dict.fromkeys(Way, 0.0) | {Way.ACCEPTED: 1.0}
     if rng.random() < 0.8:
         for way in rng.sample([way for way in Way if way is not Way.ACCEPTED], rng.randint(2, 5)):
             trouble[way] = rng.choice((0.2, 0.5, 1.0))
         trouble[rng.choice(sorted(OPENS))] += 0.5
+    odds = tuple(trouble[way] for way in Way)
+    stubborn = dict.fromkeys(Way, 0.1) | {rng.choice(tuple(Way)): 10.0}
     return Nature(
         dedupes_s=rng.choice((None, None, *WINDOWS_S)),
         lookup=rng.choice(tuple(Lookup)),
-        odds=tuple(trouble[way] for way in Way),
+        odds=odds,
+        again=tuple(stubborn[way] for way in Way) if rng.random() < 0.4 else odds,
         lookup_fails=rng.choice((0.0, 0.0, 0.3)),
         takes_s=rng.choice((0.0, 0.0, 0.5, 3.0)),
     )
@@ -125,7 +131,8 @@ class StrangeVendor(MemoryVendor):
         if self.nature.takes_s and not self.calm:
             self._clock.sleep(self._rng.uniform(0, self.nature.takes_s))
         self._arrive()
-        way = Way.ACCEPTED if self.calm else self._rng.choices(tuple(Way), self.nature.odds)[0]
+        odds = self.nature.again if key in self._opened else self.nature.odds
+        way = Way.ACCEPTED if self.calm else self._rng.choices(tuple(Way), odds)[0]
         self._seen[f"answer:{way}:{'again' if key in self._opened else 'first'}"] += 1
         if way.opens:
             self._opened.add(key)

@@ -101,7 +101,7 @@ WHO_AND_WHAT_FOR: tuple[Mutant, ...] = (
         file="infra/rules/people.py",
         old='        if who == "producer" and action not in PRODUCES:',
         new='        if who == "producer" and action.startswith("kms:") and action not in PRODUCES:',
-        faults=("J7",),
+        faults=("J9",),
         tests=(RULES,),
     ),
     Mutant(

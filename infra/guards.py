@@ -27,6 +27,11 @@ def _differs(old: Any, new: Any) -> bool:
     return bool(old != new)
 
 
+def _is_changed(old: Any, new: Any) -> bool:
+    """What stood there is not what stands there; what is added is no loss."""
+    return old is not MISSING and bool(old != new)
+
+
 def _is_less(old: Any, new: Any) -> bool:
     """Nothing said is for ever: a number in its place is less."""
     return new is not MISSING and (old is MISSING or float(new) < float(old))
@@ -77,6 +82,7 @@ SECRET, KEY, LOG = "AWS::SecretsManager::Secret", "AWS::KMS::Key", "AWS::Logs::L
 EXPIRY = "TimeToLiveSpecification"
 LIFECYCLE = "LifecycleConfiguration.Rules.*"
 RECOVERY = "Replicas.*.PointInTimeRecoverySpecification"
+NARROWS = ("Prefix", "TagFilters", "ObjectSizeGreaterThan", "ObjectSizeLessThan")
 PUBLIC = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 POLICIES = ("AWS::S3::BucketPolicy", "AWS::SQS::QueuePolicy")
 
@@ -116,6 +122,10 @@ GUARDS: tuple[Guard, ...] = (
     ),
     Guard(kind=BUCKET, path=f"{LIFECYCLE}.Status", weaker=_differs, says="a rule for expiry is switched"),
     *(
+        Guard(kind=BUCKET, path=f"{LIFECYCLE}.{one}", weaker=_differs, says="a rule for expiry is for other texts")
+        for one in NARROWS
+    ),
+    *(
         Guard(
             kind=BUCKET,
             path=f"PublicAccessBlockConfiguration.{one}",
@@ -124,8 +134,15 @@ GUARDS: tuple[Guard, ...] = (
         )
         for one in PUBLIC
     ),
-    Guard(kind=BUCKET, path="BucketEncryption", weaker=_is_given_up, says="texts are no longer encrypted with our key"),
-    Guard(kind=BUCKET, path="OwnershipControls", weaker=_is_given_up, says="access lists count again"),
+    Guard(kind=BUCKET, path="BucketEncryption", weaker=_is_changed, says="texts are no longer encrypted with our key"),
+    Guard(kind=BUCKET, path="OwnershipControls", weaker=_is_changed, says="access lists count again"),
+    Guard(
+        kind=TABLE,
+        path="Replicas.*.SSESpecification.KMSMasterKeyId",
+        weaker=_is_changed,
+        says="small texts are no longer encrypted with our key",
+    ),
+    Guard(kind=KEY, path="KeyPolicy", weaker=_is_opened, says="everybody may use the key"),
     Guard(
         kind=SECRET,
         path="SecretString",

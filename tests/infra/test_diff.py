@@ -99,11 +99,20 @@ def _leads(inner: Any, path: list[str]) -> bool:
     return True
 
 
+def _texts(templates: Templates) -> dict[str, Any]:
+    """The one copy of the table that holds small texts."""
+    tables = (one["Properties"] for one in templates["State"]["Resources"].values() if one["Type"] == TABLE)
+    (found,) = [one["Replicas"][0] for one in tables if one["TableName"] == "penstock-prod-content"]
+    replica: dict[str, Any] = found
+    return replica
+
+
 GONE = object()
 TABLE, BUCKET, QUEUE = "AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue"
 SECRET, LOG = "AWS::SecretsManager::Secret", "AWS::Logs::LogGroup"
 RECOVERY = "Replicas.0.PointInTimeRecoverySpecification"
 RULE, BLOCK = "LifecycleConfiguration.Rules.0", "PublicAccessBlockConfiguration"
+ENCRYPTION = "BucketEncryption.ServerSideEncryptionConfiguration.0.ServerSideEncryptionByDefault"
 EVERYBODY = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}]
 
 
@@ -126,7 +135,12 @@ EVERYBODY = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Re
         (_at("State", BUCKET, f"{BLOCK}.RestrictPublicBuckets", False), "texts may become public"),
         (_at("State", BUCKET, BLOCK, GONE), "texts may become public"),
         (_at("State", BUCKET, "BucketEncryption", GONE), "no longer encrypted"),
+        (_at("State", BUCKET, f"{ENCRYPTION}.SSEAlgorithm", "AES256"), "no longer encrypted"),
+        (_at("State", BUCKET, f"{RULE}.Prefix", "result/"), "for other texts"),
         (_at("State", BUCKET, "OwnershipControls", GONE), "access lists count again"),
+        (_at("State", BUCKET, "OwnershipControls.Rules.0.ObjectOwnership", "ObjectWriter"), "access lists count again"),
+        (lambda t: _texts(t)["SSESpecification"].clear(), "small texts are no longer encrypted"),
+        (_at("State", "AWS::KMS::Key", "KeyPolicy.Statement", EVERYBODY), "everybody may use the key"),
         (_at("State", "AWS::S3::BucketPolicy", "PolicyDocument.Statement", []), "no longer denied"),
         (_at("State", "AWS::S3::BucketPolicy", "PolicyDocument.Statement", EVERYBODY), "everybody is let in"),
         (_at("State", "AWS::KMS::Key", "EnableKeyRotation", False), "no longer rotated"),

@@ -64,6 +64,14 @@ AS_DEPLOYED = (
         tests=("tests/infra/test_diff.py",),
     ),
     Mutant(
+        name="any_encryption_will_do",
+        file="infra/guards.py",
+        old='path="BucketEncryption", weaker=_is_changed',
+        new='path="BucketEncryption", weaker=_is_given_up',
+        faults=("K5",),
+        tests=("tests/infra/test_diff.py",),
+    ),
+    Mutant(
         name="less_is_as_good",
         file="infra/guards.py",
         old="float(new) < float(old))\n\n\ndef _is_another",

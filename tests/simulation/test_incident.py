@@ -74,6 +74,22 @@ def test_no_retry_storm_and_no_swing(handled: Handled) -> None:
     assert (handled.duplicates, handled.lost) == (0, 0)
 
 
+@pytest.mark.req("C4")
+@pytest.mark.req("C16")
+@pytest.mark.fault("E7")
+def test_a_vendor_that_tells_nothing_is_found_out_without_a_halving() -> None:
+    """Its 429s are few enough to be no spike: the cap rises by its steps to the end of the drain, which comes as close
+    to the fastest as with limits that are told."""
+    silent = ours(INCIDENT, UNTOLD, tells=False)
+    assert silent.drained_s is not None
+    assert all(later > sooner for (_, sooner), (at_s, later) in pairwise(silent.caps) if at_s < silent.drained_s)
+    assert all(apart_s >= 600 and step <= 2 for apart_s, step in silent.rises)
+    assert silent.times_fastest is not None
+    assert silent.times_fastest <= 1.1
+    assert silent.refused_share <= 0.01
+    assert (silent.duplicates, silent.lost) == (0, 0)
+
+
 @pytest.mark.req("C6")
 def test_the_cap_goes_back_when_all_is_well(handled: Handled) -> None:
     """To the baseline, after a quarter of an hour of calm and not before."""

@@ -11,7 +11,7 @@ from shared.core.account import PACED, AccountSpec, Limit
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.limits import stricter
 from shared.core.ports import BudgetLedger, Clock, Telemetry
-from shared.core.rate import SECOND, Budget, Terms, Want
+from shared.core.rate import SECOND, Budget, Refusal, Terms, Want
 from shared.usecases.permit import Denied
 
 
@@ -79,6 +79,14 @@ class KnownAccount:
     def looked(self, since_us: int) -> bool:
         """True when it was seen since then."""
         return self._seen_us >= since_us
+
+    def spent(self, least: Want, now_us: int, ahead_us: int) -> Refusal | None:
+        """Why the pace refuses this request even `ahead_us` from now, as it was last seen: since then somebody may have
+        spent more."""
+        refusal = rate.refused(self.spec, self.budget, least, now_us)
+        if refusal is None or refusal.limit not in PACED or refusal.retry_us <= now_us + ahead_us:
+            return None
+        return refusal
 
     def adopt(self, budget: Budget) -> None:
         """Go on from what stands."""

@@ -168,7 +168,7 @@ class Purse:
     def _known_refusal(self, least: Want, now_us: int, ahead_us: int) -> Refusal | None:
         """What the last look said, where it says the same of this request: no write to be told it again."""
         if self._refusal is None or now_us >= self._believed_until_us:
-            return None
+            return self._account.spent(least, now_us, ahead_us) if self._account.looked(now_us - BELIEVED_US) else None
         refusal, asked = self._refusal
         smaller = least.requests < asked.requests or least.tokens < asked.tokens
         other = refusal.budget.terms.version != self._account.terms.version

@@ -57,6 +57,8 @@ class Viewer:
         self._probes_us: dict[str, int] = {}
         self._urgent_us: dict[str, int] = {}
         self._backlogs_us: dict[str, int] = {}
+        self._left_behind: set[str] = set()
+        """Whose jobs were found to wait since the lines were written last."""
 
     def of(self, lane: str, task: str | None = None) -> View:
         """The view for a lane's jobs of a task, or of any task, now."""
@@ -102,7 +104,8 @@ class Viewer:
         """Jobs of this lane wait for their turn at its accounts; `write_lines` tells it, if it is not known."""
         now_us = rate.us_of(self._clock.now())
         for spec in self.accounts_of(lane, task):
-            if self._budget(spec) is not None and self._backlog_us(spec) < now_us + BACKLOG_S * SECOND // 2:
+            self._left_behind.add(spec.name)
+            if self._budget(spec) is not None and self._backlog_us(spec) < now_us + BACKLOG_S * SECOND // 3:
                 self._backlogs_us[spec.name] = now_us + BACKLOG_S * SECOND
                 self._unwritten_us.setdefault(spec.name, 0)
 
@@ -122,13 +125,15 @@ class Viewer:
     def write_lines(self) -> None:
         """Tell the accounts what was promised here, so that others stand behind it: one write each. One that cannot
         be told loses the promise: others may start at the same time, and whoever is refused waits for a turn. While
-        there is a backlog, what comes next is promised with it."""
+        jobs wait for their turn, what comes next is promised with it, and the backlog told for as long."""
         if self._ledger is None:
             return
         now_us = rate.us_of(self._clock.now())
         for name, span_us in self._unwritten_us.items():
-            backlog_us = self._backlogs_us.get(name, 0)
-            more_us = self._more_us(self._accounts[name]) if span_us and backlog_us > now_us else 0
+            backlog_us, more_us = self._backlogs_us.get(name, 0), 0
+            if span_us and name in self._left_behind:
+                more_us = self._more_us(self._accounts[name])
+                backlog_us = self._backlogs_us[name] = now_us + BACKLOG_S * SECOND
             # Where what was promised here begins; the account puts it behind what others promised meanwhile.
             given_us = self._lines_us.get(name, 0)
             try:
@@ -145,6 +150,7 @@ class Viewer:
                 self._lines_us[name] = max(given_us, start_us + span_us)
                 self._blocks_us[name] = start_us + span_us + more_us
         self._unwritten_us.clear()
+        self._left_behind.clear()
 
     def _promise(self, spec: AccountSpec, job: Job, start_us: int, *, to_tell: bool) -> None:
         budget = self._budget(spec)

@@ -168,4 +168,28 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
         reqs=("X8",),
         tests=("tests/unit/usecases/test_task_vendors.py",),
     ),
+    Mutant(
+        name="a_backlog_that_keeps_itself_up",
+        file="shared/usecases/view.py",
+        old="            if span_us and name in self._left_behind:",
+        new="            if span_us:",
+        reqs=("X3",),
+        tests=("tests/unit/usecases/test_account_gate.py",),
+    ),
+    Mutant(
+        name="asked_for_what_is_known_to_be_spent",
+        file="shared/usecases/known_account.py",
+        old="        if refusal is None or refusal.limit not in PACED or",
+        new="        if refusal is None or refusal.limit in PACED or",
+        reqs=("X3",),
+        tests=("tests/unit/usecases/test_purse.py",),
+    ),
+    Mutant(
+        name="a_spent_account_is_believed_for_ever",
+        file="shared/usecases/purse.py",
+        old="if self._account.looked(now_us - BELIEVED_US) else None",
+        new="if self._account.looked(0) else None",
+        reqs=("X3",),
+        tests=("tests/unit/usecases/test_purse.py",),
+    ),
 )

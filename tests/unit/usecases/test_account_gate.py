@@ -171,7 +171,7 @@ def test_the_dispatcher_tells_an_account_once_what_it_promised() -> None:
     assert desk.budget_ledger.writes == 1
 
 
-def starts_of(desk: Desk, viewer: Viewer, count: int) -> list[float]:
+def starts_of(desk: Desk, viewer: Viewer, count: int, every_s: float = 0.5) -> list[float]:
     """When a process gives out so many starts, in seconds from now; it tells the account after each."""
     began, starts = desk.clock.now(), []
     for number in range(count):
@@ -182,7 +182,7 @@ def starts_of(desk: Desk, viewer: Viewer, count: int) -> list[float]:
         viewer.left_behind(desk.lane)
         viewer.write_lines()
         starts.append((start - began).total_seconds())
-        desk.clock.advance(0.5)
+        desk.clock.advance(every_s)
     return starts
 
 
@@ -193,6 +193,21 @@ def test_a_backlog_is_promised_ten_seconds_at_once() -> None:
     starts = starts_of(desk, desk.viewer, 60)
     assert [later - start for start, later in pairwise(starts)] == [1.0] * 59
     assert desk.budget_ledger.writes <= 7
+
+
+@pytest.mark.req("X3")
+def test_a_backlog_is_told_with_the_line_and_ends_with_the_backlog() -> None:
+    """While jobs wait it costs no write of its own; once nobody waits, starts that are promised do not keep it up."""
+    desk = Desk(account=an_account(requests_per_minute=20, tokens_per_minute=None))
+    starts_of(desk, desk.viewer, 60, every_s=3.0)
+    assert desk.budget_ledger.writes <= 16
+    desk.clock.advance(100)
+    for _ in range(3):
+        assert not desk.viewer.backlog(desk.lane)
+        desk.viewer.of("support")
+        desk.viewer.sent(a_job(), desk.clock.now() + timedelta(seconds=5))
+        desk.viewer.write_lines()
+    assert not desk.viewer.backlog(desk.lane)
 
 
 @pytest.mark.req("X4")

@@ -229,6 +229,23 @@ def test_a_refusal_is_remembered(desk: Desk) -> None:
     assert desk.budget_ledger.writes == 2  # asked once, and a block of turns
 
 
+@pytest.mark.req("X3")
+def test_what_was_just_seen_to_be_spent_is_not_asked_for(desk: Desk) -> None:
+    """An account whose next moment is known to come later than anybody waits for: a turn, and no write to be refused.
+    Two seconds later it is asked again, since somebody may have returned something."""
+    call(desk, 10_000, 10_000)
+    desk.clock.advance(1.9)
+    assert isinstance(check(desk.budgets, 100), Denied)
+    assert desk.budget_ledger.writes == 2  # the call, and a turn
+    other = desk.an_environment("env-2")
+    assert isinstance(check(other, 100), Denied)
+    assert desk.budget_ledger.writes == 4
+    spec = desk.accounts["desk_account"]
+    desk.budget_ledger.give_back(spec, rate.Want(requests=0, tokens=10_000), now_us=us_of(desk.clock.now()))
+    desk.clock.advance(0.2)
+    assert isinstance(check(desk.budgets, 100), Permit)
+
+
 def test_a_429_quiets_everybody(desk: Desk) -> None:
     """The vendor asked for five seconds: no environment of the account gets a permit before."""
     paid = permit(desk.budgets)

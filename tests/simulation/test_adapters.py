@@ -175,8 +175,8 @@ def test_a_vendor_follows_its_script_and_its_record_is_the_truth() -> None:
     vendor = a_vendor(VendorKind.NEITHER, VirtualClock(), script=list(Says))
     effect = effect_of("reply", a_job())
     answers = [type(vendor.perform(effect, key=str(number), timeout_s=1)) for number in range(len(Says))]
-    assert answers == [Accepted, Refused, Refused, Refused, Unknown, Unknown]
-    assert [accept.key for accept in vendor.accepts] == ["0", "5"]
+    assert answers == [Accepted, *[Refused] * 7, *[Unknown] * 3]
+    assert [accept.key for accept in vendor.accepts] == ["0", "10"]
 
 
 # ------------------------------------------------------------------------------------------------ faults

@@ -96,6 +96,5 @@ def faults_of(answer: Any) -> list[str]:
     """What nobody should see of it."""
     if answer.exception is not None and not isinstance(answer.exception, SystemExit):
         return [repr(answer.exception)]
-    said = [json.loads(answer.stdout)] if answer.stdout.startswith("{\n") else []
-    problems = [one["error"] for one in said if "error" in one]
+    problems = [json.loads(line)["error"] for line in answer.stdout.splitlines() if line.startswith('{"error":')]
     return [str(one) for one in problems if one["code"] in ("defect", "aws_error", "aws_setup", "local_stack")]

@@ -56,6 +56,17 @@ def test_every_text_of_a_job_goes_and_no_other(world: World, small: bool) -> Non
 
 
 @pytest.mark.req("R14")
+@pytest.mark.parametrize("ref", ["payload/of-long-ago", "quarantine/support/abc"])
+def test_whatever_the_row_names_goes(world: World, ref: str) -> None:
+    """A reference of an older version, and a message that nobody could read: they stand under no job's id."""
+    job = replace(a_job(status=Status.CANCELED), payload_ref=ref)
+    world.jobs.put(job)
+    world.content.put(ref, b"words")
+    assert erased(world, job.job_id) == 1
+    assert world.content.get(ref) is None
+
+
+@pytest.mark.req("R14")
 def test_an_erasure_is_given_again(world: World) -> None:
     """Stopped half-way it is written down, and the second time it comes to its end."""
     job = a_text_of(world, small=True)

@@ -77,8 +77,8 @@ EDGES: tuple[Mutant, ...] = (
     Mutant(
         name="text_in_the_address_of_a_text",
         file="shared/usecases/enqueue.py",
-        old='    ref = f"{names.PAYLOADS}{job_id}/{digest}" if request.payload else None',
-        new='    ref = f"{names.PAYLOADS}{job_id}/{data.decode()}" if request.payload else None',
+        old="payload_row(request.tenant, job_id, digest) if in_row",
+        new="payload_row(request.tenant, job_id, data.decode()) if in_row",
         faults=("I6",),
         tests=(USECASES,),
     ),

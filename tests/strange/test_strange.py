@@ -21,6 +21,7 @@ BATCHES, EACH = 4, 5000
 
 @pytest.mark.slow
 @pytest.mark.req("R8")
+@pytest.mark.fault("A4")
 @pytest.mark.fault("A13")
 @pytest.mark.fault("A14")
 @pytest.mark.fault("A15")

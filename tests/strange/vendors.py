@@ -57,6 +57,7 @@ class Way(StrEnum):
 
 
 OPENS = frozenset({Way.ACCEPTED_LOST, Way.ACCEPTED_5XX, Way.TIME_OUT, Way.SERVER_ERROR, Way.LATE})
+REFUSALS = tuple(way for way in Way if way is not Way.ACCEPTED and way not in OPENS)
 ANSWERS: Mapping[Way, Answer] = {
     Way.ACCEPTED_LOST: Unknown("timeout"),
     Way.ACCEPTED_5XX: Unknown("502"),
@@ -88,14 +89,14 @@ class Nature:
 
 def drawn_nature(rng: random.Random) -> Nature:
     """Any combination of abilities; one vendor in five answers well, the others mix two to five ways of trouble. Two in
-    five treat whatever follows an unknown end in one way."""
+    five refuse what follows an unknown end, nearly always in one way."""
     trouble = dict.fromkeys(Way, 0.0) | {Way.ACCEPTED: 1.0}
     if rng.random() < 0.8:
         for way in rng.sample([way for way in Way if way is not Way.ACCEPTED], rng.randint(2, 5)):
             trouble[way] = rng.choice((0.2, 0.5, 1.0))
         trouble[rng.choice(sorted(OPENS))] += 0.5
     odds = tuple(trouble[way] for way in Way)
-    stubborn = dict.fromkeys(Way, 0.1) | {rng.choice(tuple(Way)): 10.0}
+    stubborn = dict.fromkeys(Way, 0.1) | {rng.choice(REFUSALS): 10.0}
     return Nature(
         dedupes_s=rng.choice((None, None, *WINDOWS_S)),
         lookup=rng.choice(tuple(Lookup)),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 app = group("See and set the switches that hold work back.")
 
 FORMS = "all, vendor/NAME, lane/NAME, task/LANE/TASK or tenant/LANE/TENANT"
+NAMELESS = "unknown: AWS did not tell"
+"""Kept with a halt in the place of a name."""
 Why = Annotated[str, typer.Option("--why", help="Why, in a few words; kept with your name.", show_default=False)]
 Scope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.", show_default=False)]
 AnyScope = Annotated[str, typer.Argument(metavar="SCOPE", help=f"{FORMS}.")]
@@ -249,12 +251,13 @@ def _set(
         present = None
     lanes = _lanes(stage, scope, rung, anyway=consent.anyway)
     opening = opened(asked, stage, scope, present, consent) if loosens(present, rung, automation_on) else None
+    by, nameless = _who(stage, rung)
     try:
         done = set_switch(
             scope,
             rung,
             automation_enabled=automation_on,
-            by=stage.caller.arn,
+            by=by,
             why=why,
             lanes=lanes,
             control=stage.control,
@@ -268,7 +271,7 @@ def _set(
             raise
         asked.out.document({**problem_of(exc).document(), "checklist": document(opening.checked)})
         raise typer.Exit(1) from None
-    switch, warnings = done.switch, list(done.warnings)
+    switch, warnings = done.switch, [*done.warnings, *nameless]
     waits = _waits(stage, scope, lanes, warnings)
     if asked.out.json:
         told = {} if opening is None else {"checklist": document(opening.checked)}
@@ -290,14 +293,25 @@ def _reset(asked: Asked, stage: Stage, scope: str, rung: Level, why: str, automa
         raise BadInput(
             "reset", "begins all switches anew, and opens nothing: give `all halt --reset`, then set the others"
         )
-    switch = reset_switches(
-        by=stage.caller.arn, why=why, control=stage.control, history=stage.history, clock=stage.clock
-    )
+    by, warnings = _who(stage, rung)
+    switch = reset_switches(by=by, why=why, control=stage.control, history=stage.history, clock=stage.clock)
     if asked.out.json:
-        asked.out.document({"switch": switch, "warnings": []})
+        asked.out.document({"switch": switch, "warnings": warnings})
         return
     asked.out.say(styled("all is ") + level(switch.level) + styled(", and nothing else is set any more."))
     asked.out.say(styled(f"By {switch.by}; felt within ten seconds.", "dim"))
+    for warning in warnings:
+        asked.out.warn(warning)
+
+
+def _who(stage: Stage, rung: Level) -> tuple[str, list[str]]:
+    """Who asks, and what to warn of. A halt neither waits for AWS to tell nor fails where it does not."""
+    if rung is not Level.HALT:
+        return stage.caller.arn, []
+    try:
+        return stage.caller_at_once.arn, []
+    except Exception as exc:
+        return NAMELESS, [f"AWS did not tell who you are, so it is kept without your name: {problem_of(exc).sentence}"]
 
 
 def _lanes(stage: Stage, scope: str, rung: Level, *, anyway: bool) -> Mapping[str, LaneSpec] | None:

@@ -68,6 +68,11 @@ class Caller:
     region: str
 
 
+def _caller(sts: Any) -> Caller:
+    known = sts.get_caller_identity()
+    return Caller(account=known["Account"], arn=known["Arn"], region=sts.meta.region_name)
+
+
 class Stage:
     """One stage. Nothing is asked of AWS before it is needed."""
 
@@ -144,9 +149,14 @@ class Stage:
     @cached_property
     def caller(self) -> Caller:
         """Who is asking."""
-        sts = client("sts")
-        known = sts.get_caller_identity()
-        return Caller(account=known["Account"], arn=known["Arn"], region=sts.meta.region_name)
+        return _caller(client("sts"))
+
+    @property
+    def caller_at_once(self) -> Caller:
+        """The same for somebody in a hurry: asked for once, and known, or an error, within seconds."""
+        if "caller" not in self.__dict__:
+            self.__dict__["caller"] = _caller(client("sts", tries=1))
+        return self.caller
 
     @cached_property
     def jobs(self) -> DynamoDbJobStore:

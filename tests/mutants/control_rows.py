@@ -30,6 +30,14 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         tests=NAMED,
     ),
     Mutant(
+        name="a_halt_that_waits_for_a_name",
+        file="ops/cli/control.py",
+        old="    if rung is not Level.HALT:\n        return stage.caller.arn, []",
+        new="    if True:\n        return stage.caller.arn, []",
+        faults=("E8",),
+        tests=NAMED,
+    ),
+    Mutant(
         name="all_waits_for_the_lanes",
         file="ops/cli/control.py",
         old='    if rung is not Level.HALT and scope != "all" and not anyway:',

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ops.cli.control import NAMELESS
 from ops.cli.stage import Stage
 from shared.adapters.aws.clients import client
 from shared.contract import names
@@ -90,6 +91,21 @@ def test_a_halt_does_not_wait_for_the_lanes(penstock: Any, unlisted: Stage, scop
     told = penstock("control", "set", scope, "halt", *WHY, "--json").document
     assert "nobody checked" in told["warnings"][0]
     assert entries(unlisted) == {scope: Level.HALT}
+    assert penstock("control", "set", "vendor/helpdesk", "drain", *WHY, "--json", code=1).document["error"]
+
+
+@pytest.mark.fault("E8")
+@pytest.mark.parametrize("words", [("all", "halt"), ("lane/support", "halt")], ids=" ".join)
+def test_a_halt_does_not_wait_for_a_name(
+    penstock: Any, deployed: Stage, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While nobody answers who asks, it is set and says that it has no name; nothing else is."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another-client")
+    told = penstock("control", "set", *words, *WHY, "--json").document
+    assert told["switch"]["by"] == NAMELESS
+    assert "without your name" in told["warnings"][-1]
+    assert entries(deployed) == {words[0]: Level.HALT}
     assert penstock("control", "set", "vendor/helpdesk", "drain", *WHY, "--json", code=1).document["error"]
 
 

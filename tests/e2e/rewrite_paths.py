@@ -63,7 +63,9 @@ def _run_until_ended(stage: LocalStage, job_ids: list[str]) -> None:
         return all(stage.job(job_id).status.ended for job_id in job_ids)
 
     until(ended, "the rewrites to end")
-    assert {stage.job(job_id).status for job_id in job_ids} == {Status.COMPLETED}
+    ends = {job_id: stage.job(job_id) for job_id in job_ids}
+    others = {job_id: (job.status, job.category, job.last_error) for job_id, job in ends.items()}
+    assert {job.status for job in ends.values()} == {Status.COMPLETED}, others
 
 
 def _lost_answer(stage: LocalStage) -> None:

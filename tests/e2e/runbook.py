@@ -19,12 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 PLACEHOLDERS = {"PLAN": r"[0-9a-f]{12,32}", "ID": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"}
 OTHER, UNTIL, AWAY = "somebody-else", "until", "elsewhere"
 ELSEWHERE = {"redrive.md": ("--native", "local stage has no move tasks")}
 """Blocks that are not typed here: a part of their commands, and what the page says about it."""
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
-PATIENCE_S = 90.0
 _FENCE = re.compile(r"\s*```(.*)")
 _WORD = re.compile(rf"\b({'|'.join(PLACEHOLDERS)})\b")
 

@@ -210,7 +210,10 @@ def _check_given(name: str, hint: Any, value: object) -> None:
     """What may be left out is not given empty: a variable that is not set would choose nothing, or everything."""
     texts = value if isinstance(value, list) else [value]
     if any(isinstance(text, str) and not text.strip() for text in texts):
-        given = (hint.__metadata__[0].param_decls or (name,))[0].strip("-")
+        told = hint.__metadata__[0]
+        # The first of an annotated option's names stands where its default would.
+        names = [one for one in (told.default, *(told.param_decls or ())) if isinstance(one, str)]
+        given = max(names or [name], key=len).strip("-")
         raise BadInput(given, "is empty: give a value, or leave it out")
 
 

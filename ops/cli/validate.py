@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -91,12 +92,12 @@ def validate(
         raise BadInput("to", f"{folder} holds a report already: choose another folder")
     with asked.out.working("gathering") as tell:
         validator = _validator(stage, stage.lane(lane), tell)
-        # Before the long part: a folder that cannot be is told at once.
-        folder.mkdir(parents=True, exist_ok=True)
+        _check_can_be(folder)
         facts = validator.facts(begins, ends, incident_id=incident, sample=sample, markers=marker or ())
         checks = judged(facts)
         verdict = overall(checks)
         tell("writing")
+        folder.mkdir(parents=True, exist_ok=True)
         written = document(facts, checks, verdict, stage)
         draw(facts, folder / "timeline.svg")
         (folder / "report.json").write_text(json.dumps(plain(written), indent=1) + "\n")
@@ -107,6 +108,13 @@ def validate(
         _tell(asked, checks, verdict, folder)
     if verdict is not Verdict.PASS:
         raise typer.Exit(1 if verdict is Verdict.FAIL else INCOMPLETE)
+
+
+def _check_can_be(folder: Path) -> None:
+    """Before the long part: a folder that cannot be is told at once, and none is left behind by what is refused."""
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise BadInput("to", f"{folder} cannot be made: {there} is no folder that you may write to")
 
 
 def document(facts: Facts, checks: tuple[Check, ...], verdict: Verdict, stage: Stage) -> dict[str, Any]:

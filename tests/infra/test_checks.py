@@ -73,7 +73,7 @@ def test_a_report_of_warnings_is_read(tmp_path: Path, prod: Synthesized) -> None
     }
     report = {"pluginReports": [{"pluginName": checks.BUILT_IN, "violations": [violation]}]}
     (tmp_path / checks.REPORT).write_text(json.dumps(report))
-    assert checks.findings(prod.spec, tmp_path) == ["W1234: is odd (State/Jobs)"]
+    assert "W1234: is odd (State/Jobs)" in checks.findings(prod.spec, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["prod", "local"])

@@ -25,8 +25,6 @@ BATCHES, EACH = 4, 5000
 @pytest.mark.fault("A13")
 @pytest.mark.fault("A14")
 @pytest.mark.fault("A15")
-@pytest.mark.fault("A16")
-@pytest.mark.fault("A18")
 @pytest.mark.fault("A19")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_whatever_a_task_does_nothing_is_doubled_lost_or_ended_falsely(

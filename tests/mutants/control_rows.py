@@ -103,6 +103,16 @@ CONTROL_ROWS: tuple[Mutant, ...] = (
         tests=CORRUPT,
     ),
     Mutant(
+        name="the_first_trip_ever_puts_a_row",
+        file="shared/adapters/aws/control.py",
+        old="self._client.update_item(\n                TableName=self._table,\n                Key=_SWITCHES,\n"
+        '                UpdateExpression="SET #scopes = :scopes",',
+        new="self._client.put_item(\n                TableName=self._table,\n                Item=item,",
+        reqs=("C13",),
+        faults=("J7",),
+        tests=("tests/unit/adapters/test_dynamodb.py",),
+    ),
+    Mutant(
         name="a_halt_beside_a_corrupt_entry_is_not_felt",
         file="shared/usecases/switchboard.py",
         old="            return self._seen if isinstance(exc, Unavailable) else self._seen.tightened(exc.readable)",

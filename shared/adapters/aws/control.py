@@ -55,15 +55,18 @@ class DynamoDbControlStore:
         self._meter.write(PORT, "reset_switches", old=None, new=item)
 
     def _have_map(self, operation: str) -> None:
-        """The first switch ever: what whoever came first has put there is left as it is, also if nobody can read it."""
+        """The first switch ever: what whoever came first has put there is left as it is, also if nobody can read it. By
+        an update, since the governor may put no row."""
         item = switch_rows.switches_item()
         answer = write_if(
             PORT,
-            lambda: self._client.put_item(
+            lambda: self._client.update_item(
                 TableName=self._table,
-                Item=item,
+                Key=_SWITCHES,
+                UpdateExpression="SET #scopes = :scopes",
                 ConditionExpression=conditions.NO_ROW_YET,
-                ExpressionAttributeNames=conditions.names([table.PK]),
+                ExpressionAttributeNames=conditions.names([table.PK, switch_rows.SCOPES]),
+                ExpressionAttributeValues={":scopes": item[switch_rows.SCOPES]},
             ),
         )
         if isinstance(answer, ConditionFalse):

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from infra.grants import Resource, granted
 from shared.adapters import rows
 from shared.adapters.aws import conditions
 from shared.adapters.aws.clients import settings
@@ -24,6 +25,7 @@ from shared.adapters.aws.jobs import CLAIM, CLAIM_CONDITION, CLAIM_IN_RUN, Dynam
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.contract import names, table
 from shared.core import lifecycle
+from shared.core.capacity import CapacityState
 from shared.core.errors import Unavailable, UnreadableRow
 from shared.core.history import HistoryEvent
 from shared.core.schedule import RunRecord
@@ -251,6 +253,20 @@ def test_every_condition_says_when_it_is_true() -> None:
     for module in (control, effects, history, jobs, ledger):
         assert not re.search(r"attribute_(not_)?exists", inspect.getsource(module)), module.__name__
     assert table.PK == "pk"
+
+
+@pytest.mark.req("C13")
+@pytest.mark.fault("J7")
+def test_the_governor_closes_a_lane_with_what_it_is_granted() -> None:
+    """Also as the first switch ever, and beside one: it may change rows of the control table, and put none."""
+    client = Recorder({"Attributes": {}})
+    control = DynamoDbControlStore(client=client, table_name="t")  # type: ignore[arg-type]
+    control.switches()
+    control.trip(a_switch("lane/support", Level.ROUTE_ONLY))
+    control.capacity("support")
+    control.set_capacity("support", None, CapacityState(cap=2))
+    asked = {f"dynamodb:{name.title().replace('_', '')}" for name, _ in client.calls}
+    assert asked == {action for on, action in granted("governor") if on is Resource.CONTROL}
 
 
 @pytest.mark.fault("E8")

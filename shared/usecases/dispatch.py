@@ -158,7 +158,7 @@ def dispatch(
     if done.paced:
         for task in full or (None,):
             viewer.left_behind(lane, task)
-    viewer.write_lines()
+    viewer.write_lines(paces=True)
     if done.nominated:
         telemetry.event("dispatched", lane=lane.name, **done.counts())
     return done

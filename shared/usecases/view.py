@@ -122,17 +122,18 @@ class Viewer:
         """Forget what the accounts said; the promises made here stay."""
         self._budgets.clear()
 
-    def write_lines(self) -> None:
+    def write_lines(self, *, paces: bool = False) -> None:
         """Tell the accounts what was promised here, so that others stand behind it: one write each. One that cannot
         be told loses the promise: others may start at the same time, and whoever is refused waits for a turn. While
-        jobs wait for their turn, what comes next is promised with it, and the backlog told for as long."""
+        jobs wait for their turn, the backlog is told for as long; to who `paces` it, what comes next is promised, too:
+        nobody else would give it out."""
         if self._ledger is None:
             return
         now_us = rate.us_of(self._clock.now())
         for name, span_us in self._unwritten_us.items():
             backlog_us, more_us = self._backlogs_us.get(name, 0), 0
             if span_us and name in self._left_behind:
-                more_us = self._more_us(self._accounts[name])
+                more_us = self._more_us(self._accounts[name]) if paces else 0
                 backlog_us = self._backlogs_us[name] = now_us + BACKLOG_S * SECOND
             # Where what was promised here begins; the account puts it behind what others promised meanwhile.
             given_us = self._lines_us.get(name, 0)

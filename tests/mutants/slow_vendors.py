@@ -177,6 +177,22 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
         tests=("tests/unit/usecases/test_account_gate.py",),
     ),
     Mutant(
+        name="admission_promises_what_it_does_not_give_out",
+        file="shared/usecases/view.py",
+        old="self._more_us(self._accounts[name]) if paces else 0",
+        new="self._more_us(self._accounts[name])",
+        reqs=("X9",),
+        tests=("tests/unit/usecases/test_account_gate.py",),
+    ),
+    Mutant(
+        name="a_line_that_is_told_start_by_start",
+        file="shared/usecases/dispatch.py",
+        old="    viewer.write_lines(paces=True)",
+        new="    viewer.write_lines()",
+        reqs=("X3",),
+        tests=("tests/unit/usecases/test_account_gate.py",),
+    ),
+    Mutant(
         name="asked_for_what_is_known_to_be_spent",
         file="shared/usecases/known_account.py",
         old="        if refusal is None or refusal.limit not in PACED or",

@@ -180,7 +180,7 @@ def starts_of(desk: Desk, viewer: Viewer, count: int, every_s: float = 0.5) -> l
         start = max(desk.clock.now(), at_us(account.line_us))
         viewer.sent(job, start)
         viewer.left_behind(desk.lane)
-        viewer.write_lines()
+        viewer.write_lines(paces=True)
         starts.append((start - began).total_seconds())
         desk.clock.advance(every_s)
     return starts
@@ -193,6 +193,31 @@ def test_a_backlog_is_promised_ten_seconds_at_once() -> None:
     starts = starts_of(desk, desk.viewer, 60)
     assert [later - start for start, later in pairwise(starts)] == [1.0] * 59
     assert desk.budget_ledger.writes <= 7
+
+
+@pytest.mark.req("X3")
+@pytest.mark.req("X9")
+def test_no_part_of_a_line_is_promised_to_nobody() -> None:
+    """Jobs come faster than an account takes them: admission promises the starts that it gives out, whichever process
+    does it and however many batches follow, and the dispatcher goes on where it stopped. None of the pace is lost, and
+    a write of the dispatcher's tells ten seconds of it."""
+    desk = Desk(account=an_account(requests_per_minute=60, tokens_per_minute=None))
+    began_us, sent = us_of(desk.clock.now()), 0
+    for batch in range(20):
+        desk.viewer = desk.a_viewer() if batch % 5 == 0 else desk.viewer
+        sent += desk.admit(*[desk.put(a_job(key=f"{batch}-{n}")) for n in range(10)]).sent
+    assert sent >= 60
+    assert desk.viewer.backlog(desk.lane)
+    line_us = desk.budget_ledger.read(desk.accounts["desk_account"]).line_us
+    assert line_us <= began_us + sent * SECOND
+    desk.clock.advance(58)
+    desk.viewer, writes = desk.a_viewer(), desk.budget_ledger.writes
+    for second in range(30):
+        sent += desk.dispatch().sent
+        assert us_of(desk.clock.now()) + 3 * SECOND <= began_us + sent * SECOND, f"idle after {second} s"
+        desk.clock.advance(1)
+        desk.viewer.look_again()
+    assert desk.budget_ledger.writes - writes <= 4
 
 
 @pytest.mark.req("X3")

@@ -22,8 +22,9 @@ BACKLOG_S = 90
 """So long after a run found a backlog newcomers go behind it: past the next run, which looks again."""
 BLOCK_S = 10
 """So much of an account's line is taken at once for a backlog: a write for each second's starts would be one a job."""
-BLOCK_LEAST = 2
-"""And so many calls at least."""
+BLOCK_LEAST, BLOCK_MOST = 2, 20
+"""And so many calls at least and at most: of a fast account a second's starts are many, and who is refused stands
+behind all of it."""
 URGENT_SHARE = 2
 """Urgent jobs stand in line with twice their span: they pass the others at half of the pace, and starve nobody."""
 
@@ -199,7 +200,7 @@ class Viewer:
         """What is taken of a line beyond what was given out: whole calls, so that none of it is left over."""
         budget = self._budget(spec)
         usual_us = 0 if budget is None else self._usual_us(spec, budget)
-        return usual_us * max(BLOCK_LEAST, BLOCK_S * SECOND // usual_us) if usual_us else 0
+        return usual_us * max(BLOCK_LEAST, min(BLOCK_MOST, BLOCK_S * SECOND // usual_us)) if usual_us else 0
 
     def _budget(self, spec: AccountSpec) -> Budget | None:
         if self._ledger is None:

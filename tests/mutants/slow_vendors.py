@@ -185,6 +185,14 @@ SLOW_VENDORS: tuple[Mutant, ...] = (
         tests=("tests/unit/usecases/test_account_gate.py",),
     ),
     Mutant(
+        name="hundreds_of_starts_promised_ahead",
+        file="shared/usecases/view.py",
+        old="max(BLOCK_LEAST, min(BLOCK_MOST, BLOCK_S * SECOND // usual_us))",
+        new="max(BLOCK_LEAST, BLOCK_S * SECOND // usual_us)",
+        reqs=("X9",),
+        tests=("tests/unit/usecases/test_account_gate.py",),
+    ),
+    Mutant(
         name="a_line_that_is_told_start_by_start",
         file="shared/usecases/dispatch.py",
         old="    viewer.write_lines(paces=True)",

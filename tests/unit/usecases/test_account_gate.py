@@ -220,6 +220,22 @@ def test_no_part_of_a_line_is_promised_to_nobody() -> None:
     assert desk.budget_ledger.writes - writes <= 4
 
 
+@pytest.mark.req("X9")
+def test_who_is_refused_at_a_fast_account_stands_close_behind_the_backlog() -> None:
+    """What is promised ahead is a few calls there, not ten seconds: the last jobs of a backlog wait for no starts that
+    nobody uses. A write still serves a second's starts."""
+    desk = Desk(account=an_account(requests_per_minute=3_000, tokens_per_minute=None))
+    spec, last = desk.accounts["desk_account"], desk.clock.now()
+    for number in range(100):
+        (account,) = desk.viewer.of("support").accounts
+        last = max(desk.clock.now(), at_us(account.line_us))
+        desk.viewer.sent(a_job(key=f"{number}"), last)
+    desk.viewer.left_behind(desk.lane)
+    desk.viewer.write_lines(paces=True)
+    assert desk.budget_ledger.writes == 1
+    assert desk.budget_ledger.read(spec).line_us <= us_of(last) + SECOND // 2
+
+
 @pytest.mark.req("X3")
 def test_a_backlog_is_told_with_the_line_and_ends_with_the_backlog() -> None:
     """While jobs wait it costs no write of its own; once nobody waits, starts that are promised do not keep it up."""

@@ -203,6 +203,15 @@ def test_calls_are_recorded_by_function(local_stack: StackState, local_clients: 
     assert not [pair for pairs in stack.calls(local_stack.name).values() for pair in pairs if "unreadable" in pair[0]]
 
 
+def test_a_run_out_of_turn_finds_what_the_run_before_counted(stage: LocalStage) -> None:
+    """Its slot is made free for it, and the record of who had it stays: triage looks again only at what changed."""
+    for _ in range(3):
+        stage.run("triage")
+    runs = stage.ledger.runs("triage", limit=2)
+    assert len({run.run_id for run in runs}) == 2
+    assert all(run.finished_at is not None and f"{LANE}.depth" in run.counts for run in runs)
+
+
 def test_a_functions_log_can_be_read(local_stack: StackState, local_clients: Clients) -> None:
     """Every function has a log, what it wrote is in it, and older lines can be left out."""
     began = datetime.now(UTC) - timedelta(seconds=1)

@@ -6,7 +6,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from infra import settings
 from infra.stage import load_stage
 from ops.local import stack
 from ops.local.clients import Clients
@@ -31,20 +33,22 @@ from shared.adapters.aws.jobs import DynamoDbJobStore
 from shared.adapters.aws.ledger import DynamoDbLedger
 from shared.adapters.budget_rows import budget_key
 from shared.client import Penstock
-from shared.contract import envelope, names, table
+from shared.contract import env, envelope, names, table
 from shared.core.capacity import CapacityState, Pin, pinned, unpinned
 from shared.core.effects import EffectRow, EffectState, effect_id_of
 from shared.core.errors import UnreadableRow
-from shared.core.feedback import changed
+from shared.core.feedback import OUTAGE, changed, shut_down
 from shared.core.job import Category, Job, Status, job_id_of
 from shared.core.lane import LaneSpec
 from shared.core.moment import whole_ms
 from shared.core.rate import SECOND, us_of
 from shared.core.switches import Level, Switch
 from tests.e2e.events import send_event
+from tests.settings import settings_file
 from tests.waiting import until
 
 STAGE, LANE, TASK, VENDOR = "local", "support", "answer_event", "helpdesk"
+GOVERNOR = names.function(STAGE, "governor")
 EXTRACTION = "extraction"
 
 
@@ -205,6 +209,7 @@ def walk_every_path(stage: LocalStage) -> None:
     _sweep(stage)
     _audit(stage)
     _govern(stage)
+    _trip(stage)
 
 
 def _open_path_and_retry(stage: LocalStage) -> None:
@@ -397,6 +402,48 @@ def _govern(stage: LocalStage) -> None:
         stage.run("governor")
         until(lambda: stage.source()["State"] == state_word, f"the event source to be {state_word}")  # noqa: B023
     assert stage.run("governor")["counts"][f"{LANE}.cap"] == 2
+
+
+def _trip(stage: LocalStage) -> None:
+    """An account is shut: the governor closes the lane, and a person opens it again."""
+    spec = load_stage(STAGE).accounts[VENDOR]
+    ledger = DynamoDbBudgetLedger(client=stage.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
+
+    def tripped() -> bool:
+        seen, now_us = ledger.read(spec).terms, us_of(datetime.now(UTC))
+        shut = shut_down(seen, OUTAGE, now_us, now_us)
+        if shut is not None:
+            ledger.change(spec, seen, shut)
+        stage.run("governor")
+        return lane_level(stage) is Level.ROUTE_ONLY
+
+    # As if nobody had ever set a switch: who trips the first one makes their row.
+    stage.clients.of("dynamodb").delete_item(TableName=names.table(STAGE, "control"), Key={"pk": {"S": table.SWITCHES}})
+    with tripping(stage):
+        until(tripped, "the governor to close the lane")
+    seen = ledger.read(spec).terms
+    ledger.change(spec, seen, changed(seen, us_of(datetime.now(UTC)), shut=None))
+    stage.switch(Level.NORMAL)
+
+
+@contextmanager
+def tripping(stage: LocalStage) -> Iterator[None]:
+    """The governor as a deploy with `trip_on_unstable` would have it; the local stage has it off."""
+    client = stage.clients.of("lambda")
+    before = client.get_function_configuration(FunctionName=GOVERNOR)["Environment"]
+    said = settings.of_engine(load_stage(STAGE))
+    said["lanes"][LANE].pop("trip_on_unstable")
+    told = {**before["Variables"], env.SETTINGS: settings_file(**said)}
+    client.update_function_configuration(FunctionName=GOVERNOR, Environment={"Variables": told})
+    try:
+        yield
+    finally:
+        client.update_function_configuration(FunctionName=GOVERNOR, Environment=before)
+
+
+def lane_level(stage: LocalStage) -> Level:
+    switch = stage.control.switches().entries.get(f"lane/{LANE}")
+    return Level.NORMAL if switch is None else switch.level
 
 
 def hold_cap(stage: LocalStage, lane: str, cap: int) -> None:

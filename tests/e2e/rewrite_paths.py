@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from infra.stage import load_stage
 from shared.adapters.aws.budgets import DynamoDbBudgetLedger
 from shared.contract import names
+from shared.core.account import Limit
+from shared.core.budget import Terms
 from shared.core.feedback import changed
 from shared.core.job import Status
 from shared.core.moment import whole_ms
@@ -18,12 +21,17 @@ from tests.e2e.paths import STAGE, LocalStage
 from tests.unit.usecases.rewriting import facts
 from tests.waiting import until
 
-REWRITE = "rewrite"
+REWRITE, PROVIDER = "rewrite", "openai"
 SUBMITTER, COLLECTOR, WORKER = (names.run(REWRITE, role) for role in ("batch_submitter", "batch_collector", "worker"))
+
+WIDE = 1_000_000_000
 
 
 def walk_the_rewrites(stage: LocalStage) -> None:
     """In batches and one by one, under an account whose terms change meanwhile, and after a run that was killed."""
+    spec = load_stage(STAGE).accounts[PROVIDER]
+    ledger = DynamoDbBudgetLedger(client=stage.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
+    _wide_limits(stage, lambda: ledger.read(spec).terms)
     ended = [_enqueue(stage, surface) for surface in ("weekly_harmony", "direct_message")]
     # Too long for a row: these payloads are objects.
     ended += [_enqueue(stage, surface, "you never listen, " * 300) for surface in ("weekly_harmony", "direct_message")]
@@ -33,8 +41,6 @@ def walk_the_rewrites(stage: LocalStage) -> None:
     unusable = _enqueue(stage, "direct_message", text=" ")
     stage.run(WORKER)
     until(lambda: stage.job(unusable).status is Status.FAILED, "an unusable text to fail its job")
-    spec = load_stage(STAGE).accounts["openai"]
-    ledger = DynamoDbBudgetLedger(client=stage.clients.of("dynamodb"), table_name=names.table(STAGE, "ledger"))
     for enforced in (False, None):
         # Whoever takes under terms that no longer hold reads the account again.
         seen = ledger.read(spec).terms
@@ -48,6 +54,18 @@ def walk_the_rewrites(stage: LocalStage) -> None:
         waiting.append(_enqueue(stage, "weekly_harmony"))
         stage.run(SUBMITTER)
     _run_until_ended(stage, waiting)
+
+
+def _wide_limits(stage: LocalStage, terms: Callable[[], Terms]) -> None:
+    """Whoever asked the provider before may have left it a limit that one long text is above: such a job fails."""
+    stage.vendor.configure(PROVIDER, script=[], requests_per_minute=1_000_000, tokens_per_minute=WIDE)
+
+    def heard() -> bool:
+        # A limit rises with an answer, and not at once.
+        _run_until_ended(stage, [_enqueue(stage, "direct_message")])
+        return terms().told.get(Limit.TOKENS) == WIDE
+
+    until(heard, "the account to hear of the wide limits")
 
 
 def _enqueue(stage: LocalStage, surface: str, text: str = "you never do the dishes") -> str:
@@ -71,7 +89,7 @@ def _run_until_ended(stage: LocalStage, job_ids: list[str]) -> None:
 def _lost_answer(stage: LocalStage) -> None:
     """The provider has the batch and the connection broke: the next run looks for it by its tag, and at its jobs."""
     drop = {"match": {"method": "POST", "path_contains": "/batches"}, "do": "drop_after_accept"}
-    stage.vendor.configure("openai", script=[drop])
+    stage.vendor.configure(PROVIDER, script=[drop])
     lost = _enqueue(stage, "weekly_harmony")
     for _ in range(2):
         stage.run(SUBMITTER)

@@ -13,21 +13,18 @@ from threading import Event, Thread
 
 import pytest
 
-from infra import settings
-from infra.stage import load_stage
 from ops.local.arrivals import arriving
 from ops.local.errors import LocalStackError
 from ops.local.judge import judge
 from ops.local.peaks import peaks
 from shared.adapters.aws.history import DynamoDbHistory
-from shared.contract import env, names
+from shared.contract import names
 from shared.core.capacity import Reason
 from shared.core.effects import effect_id_of
 from shared.core.history import HistoryEvent
 from shared.core.job import Status
 from shared.core.switches import Level
-from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage
-from tests.settings import settings_file
+from tests.e2e.paths import LANE, STAGE, VENDOR, LocalStage, lane_level, tripping
 from tests.waiting import PATIENCE_S, until
 
 JOBS = 400
@@ -35,7 +32,6 @@ JOBS = 400
 LATENCY_S = 1.5
 F5 = ("timestamp", "fromCapacity", "toCapacity", "reasonCode", "guardrailState", "operatorOverrideActive")
 WORKER = names.function(STAGE, names.worker(LANE))
-GOVERNOR = names.function(STAGE, "governor")
 GOOD = {"latency_s": 0, "error_429_share": 0, "error_5xx_share": 0, "drop_after_accept_share": 0, "script": []}
 
 
@@ -113,21 +109,6 @@ def dispatching(stage: LocalStage) -> Iterator[None]:
         over.set()
 
 
-@contextmanager
-def tripping(stage: LocalStage) -> Iterator[None]:
-    """The governor as a deploy with `trip_on_unstable` would have it; the local stage has it off."""
-    client = stage.clients.of("lambda")
-    before = client.get_function_configuration(FunctionName=GOVERNOR)["Environment"]
-    said = settings.of_engine(load_stage(STAGE))
-    said["lanes"][LANE].pop("trip_on_unstable")
-    told = {**before["Variables"], env.SETTINGS: settings_file(**said)}
-    client.update_function_configuration(FunctionName=GOVERNOR, Environment={"Variables": told})
-    try:
-        yield
-    finally:
-        client.update_function_configuration(FunctionName=GOVERNOR, Environment=before)
-
-
 @pytest.mark.req("C4", "C5", "C6", "C7", "C13", "F5")
 def test_an_incident_from_the_first_job_that_waits_to_the_baseline(stage: LocalStage) -> None:
     """The cap climbs by steps to the ceiling and the emulator is seen to follow; a bad vendor brings it down and closes
@@ -198,8 +179,3 @@ def assert_told(decisions: list[HistoryEvent]) -> None:
 
 def standing(stage: LocalStage, burst: str) -> int:
     return sum(not job.status.ended for job in stage.rows() if job.key.startswith(burst))
-
-
-def lane_level(stage: LocalStage) -> Level:
-    switch = stage.control.switches().entries.get(f"lane/{LANE}")
-    return Level.NORMAL if switch is None else switch.level

@@ -156,10 +156,14 @@ def test_a_run_lane_has_no_queue_of_work(every_stage: Synthesized) -> None:
 @pytest.mark.synth
 @pytest.mark.xdist_group("synth")
 def test_a_run_that_stays_away_wakes_somebody(every_stage: Synthesized) -> None:
-    """Three periods without one, counted in its own period, and no longer than CloudWatch looks back; not in a stage
-    that keeps the essential alarms alone."""
+    """Three periods without one, counted in its own period, and no longer than CloudWatch looks back. A stage that
+    keeps the essential alarms alone hears of a run that failed or could not be started."""
     stage = every_stage.spec
     if stage.alarms != ALL_ALARMS:
+        for of, problem in (("schedule", "schedule-undelivered"), ("run", "run-failed")):
+            every_stage.the(
+                "AWS::CloudWatch::Alarm", AlarmName=naming.alarm(stage.name, naming.run_failures(LANE, of), problem)
+            )
         return
     for role, period_s in stage.lanes[LANE].runs.items():
         name = naming.alarm(stage.name, names.run(LANE, role), "schedule-silent")
